@@ -25,7 +25,7 @@ REPLAY = ReplayMode("run-1", ReplayTrial(BATCH, "claude-opus-4-8", runs_commands
 
 
 @pytest.mark.parametrize(
-    ("mode", "why_nothing_new", "counts", "tries_judge", "runs_commands"),
+    ("mode", "unasked_if_new", "counts", "tries_judge", "runs_commands"),
     [
         (LiveMode(), None, True, False, True),
         (LiveMode(BATCH), None, True, False, True),
@@ -37,9 +37,9 @@ REPLAY = ReplayMode("run-1", ReplayTrial(BATCH, "claude-opus-4-8", runs_commands
     ],
 )
 def test_a_mode_says_what_it_asks_runs_and_leaves_behind(
-    mode, why_nothing_new, counts, tries_judge, runs_commands
+    mode, unasked_if_new, counts, tries_judge, runs_commands
 ):
-    assert (mode.why_nothing_new, mode.counts) == (why_nothing_new, counts)
+    assert (mode.unasked_if_new, mode.counts) == (unasked_if_new, counts)
     assert (mode.tries_judge, mode.runs_commands) == (tries_judge, runs_commands)
 
 
@@ -76,9 +76,9 @@ def test_a_hook_asks_a_judge_as_the_gate_says_and_no_other_mode_has_a_rule(
     gate = Gate(
         GateFile(schema=1, hooks=Hooks(pre_commit=HookRule(judge=judge))), (), "trusted", ""
     )
-    why_no_judge = HookMode("pre-commit").why_no_judge(gate, by_agent=by_agent)
-    assert (why_no_judge is None) is is_wanted
-    assert LiveMode().why_no_judge(gate, by_agent=by_agent) is None
+    unasked_by_rule = HookMode("pre-commit").unasked_by_rule(gate, by_agent=by_agent)
+    assert (unasked_by_rule is None) is is_wanted
+    assert LiveMode().unasked_by_rule(gate, by_agent=by_agent) is None
 
 
 def test_only_a_hook_is_about_a_commit_that_git_is_about_to_make():

@@ -13,7 +13,7 @@ from vibe_gate.judging.cast_vote import CastVote
 from vibe_gate.judging.questions import question_key
 
 ASKED = {
-    "about": ("a" * 40, "b" * 40),
+    "content_ids": ("a" * 40, "b" * 40),
     "rubric": "c" * 64,
     "model": "claude-sonnet-5",
     "tools": ("Read", "Grep"),
@@ -21,7 +21,7 @@ ASKED = {
     "versions": {"vibe-gate": "0.1.0", "claude-agent-sdk": "0.2.0"},
 }
 OTHERS = {
-    "about": ("a" * 40, "d" * 40),
+    "content_ids": ("a" * 40, "d" * 40),
     "rubric": "d" * 64,
     "model": "claude-opus-4-1",
     "tools": ("Read",),
@@ -47,9 +47,9 @@ def test_another_value_of_any_part_is_another_question(name):
 )
 def test_what_was_asked_before_there_were_other_claims_has_its_key(message, key):
     claims = (Claim("message", message),) if message else ()
-    versions, about = {"v": "1"}, ("a" * 40, "b" * 40)
+    versions, content_ids = {"v": "1"}, ("a" * 40, "b" * 40)
     asked = question_key(
-        about=about, rubric="c" * 64, model="m", versions=versions, claims=claims, template=6
+        content_ids=content_ids, rubric="c" * 64, model="m", versions=versions, claims=claims, template=6
     )
     assert asked == key
 

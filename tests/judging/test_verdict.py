@@ -102,9 +102,9 @@ def verdict(
 
 
 BUDGET = BudgetReached(limit_usd=1)
-UNASKED = Answers(silence=NoKey())
-CHOSEN = Answers(silence=NoJudge(), chosen=True)
-REUSED = Answers(silence=PassedInRun(run=7), chosen=True, reused={"r": 0.8})
+UNASKED = Answers(unasked=NoKey())
+CHOSEN = Answers(unasked=NoJudge(), chosen=True)
+REUSED = Answers(unasked=PassedInRun(run=7), chosen=True, reused={"r": 0.8})
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ REUSED = Answers(silence=PassedInRun(run=7), chosen=True, reused={"r": 0.8})
         (REUSED, "not_applicable", "cache", "passed in run 7; not asked again"),
         # What was answered about another rubric only.
         (
-            Answers(by_rubric={"other": (said("fail"),)}, silence=NoKey()),
+            Answers(by_rubric={"other": (said("fail"),)}, unasked=NoKey()),
             "abstain",
             "none",
             "not asked: no API key",
@@ -376,7 +376,7 @@ KNOWN = CommitsReviewed(count=2)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "check", "silence", "chosen"),
+    ("wanted", "check", "unasked", "chosen"),
     [
         ({}, "pass", None, None),
         ({"judge": "never"}, "pass", NoJudge(), True),
@@ -391,7 +391,7 @@ KNOWN = CommitsReviewed(count=2)
         ({"mode": HookMode("pre-commit")}, "pass", NotByAgent(), True),
     ],
 )
-def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, silence, chosen):
+def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, unasked, chosen):
     made = rubric("clear")
     other = Criterion(
         id="other", kind="check", check="forbidden-pattern", options={"pattern": "x"}, must=True
@@ -405,12 +405,12 @@ def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check,
     found = without_asking(
         ReviewRequest(Selection("commit"), **wanted), facts_of((made,)), checks, NOBODY
     )
-    assert (found and found.silence, found and found.chosen) == (silence, chosen)
+    assert (found and found.unasked, found and found.chosen) == (unasked, chosen)
     assert found is None or found.by_rubric == {}
 
 
 @pytest.mark.parametrize(
-    ("covered", "force", "check", "silence"),
+    ("covered", "force", "check", "unasked"),
     [
         (KNOWN, False, "pass", KNOWN),
         (None, False, "pass", None),
@@ -419,14 +419,14 @@ def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check,
     ],
 )
 def test_what_other_reviews_cover_is_not_asked_again_at_a_push_unless_that_is_forced(
-    covered, force, check, silence
+    covered, force, check, unasked
 ):
     mode = HookMode("pre-push", find_reviews=lambda: covered)
     asked = ReviewRequest(Selection("commit"), force=force, mode=mode)
     found = without_asking(
         asked, facts_of((rubric("clear"),), by_agent=True), checked(check), NOBODY
     )
-    assert (found and found.silence) == silence
+    assert (found and found.unasked) == unasked
 
 
 def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks():
@@ -437,7 +437,7 @@ def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks(
     )
     found = without_asking(asked, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY)
     assert found is not None
-    assert (found.silence, found.chosen) == (NoQuestion(), True)
+    assert (found.unasked, found.chosen) == (NoQuestion(), True)
 
 
 def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():

@@ -299,7 +299,7 @@ class _CheckAnswers:
         return self._by_question[question]
 
     def _answer(self, criterion: Criterion, reach: tuple[str, ...]) -> CheckResult:
-        if not self._run.deadline.left():
+        if not self._run.deadline.seconds_left():
             reason = "The deadline was reached before this check began."
             return CheckResult("error", reason, cause=self._run.deadline.cause)
         run_command = partial(self._commands, criterion)
@@ -364,7 +364,7 @@ class _Commands:
             command_run = run_command(
                 argv,
                 cwd=root,
-                timeout_s=min(timeout_s, self._run.deadline.left()),
+                timeout_s=min(timeout_s, self._run.deadline.seconds_left()),
                 environment=command_environment_from(self._run.environment.variables),
                 unix_sockets=criterion.options.get("unix_sockets") is True,
             )

@@ -32,7 +32,7 @@ class Deadline(Struct, frozen=True):
     began: float
     seconds: float
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until then; 0 if it has passed."""
         return max(self.seconds - self.elapsed(), 0.0)
 
@@ -69,7 +69,7 @@ class Deadline(Struct, frozen=True):
         other, interval = signal.setitimer(signal.ITIMER_REAL, 0)
         before = signal.signal(signal.SIGALRM, _interrupt)
         try:
-            signal.setitimer(signal.ITIMER_REAL, max(self.left() + grace_s, 0.001))
+            signal.setitimer(signal.ITIMER_REAL, max(self.seconds_left() + grace_s, 0.001))
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)

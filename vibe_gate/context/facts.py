@@ -92,11 +92,11 @@ class Facts(Struct, frozen=True):
         """The rubric's questions to a judge that concern a changed file and need no claim that is
         not known.
         """
-        answerable = rubric.knowing(self.known).judge_criteria
+        answerable = rubric.knowing(self.claim_kinds).judge_criteria
         files = self.change.files
         return tuple(criterion for criterion in answerable if any(map(criterion.concerns, files)))
 
     @property
-    def known(self) -> frozenset[ClaimKind]:
+    def claim_kinds(self) -> frozenset[ClaimKind]:
         """The kinds of claims that there are."""
         return frozenset(claim.kind for claim in self.claims)

@@ -44,7 +44,7 @@ class Batch(Struct, frozen=True):
 class Mode(Struct, frozen=True):
     """How a review is carried out. What stands here holds of every mode that says nothing else."""
 
-    why_nothing_new: ClassVar[Cause | None] = None
+    unasked_if_new: ClassVar[Cause | None] = None
     """Why a question has no answer that no earlier review answered; None if a model is asked."""
 
     counts: ClassVar[bool] = True
@@ -101,13 +101,13 @@ class Mode(Struct, frozen=True):
             fields["disputes"] = self.disputed_finding
         return fields
 
-    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
+    def unasked_by_rule(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote
         the change.
         """
         return None
 
-    def why_not_needed(self) -> Cause | None:
+    def unasked_as_reviewed(self) -> Cause | None:
         """Asked just before a judge would be: why none has to be, or None."""
         return None
 
@@ -136,7 +136,7 @@ class HookMode(Mode, frozen=True):
         """The commit's message, "" as long as git has none."""
         return self.message
 
-    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
+    def unasked_by_rule(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """As the gate's rule for the hook says."""
         judge = gate.file.hooks.at_stage(self.stage).judge
         if judge == "never":
@@ -145,7 +145,7 @@ class HookMode(Mode, frozen=True):
             return NotByAgent()
         return None
 
-    def why_not_needed(self) -> Cause | None:
+    def unasked_as_reviewed(self) -> Cause | None:
         """As other reviews of the same commits say."""
         return self.find_reviews() if self.find_reviews else None
 
@@ -153,7 +153,7 @@ class HookMode(Mode, frozen=True):
 class StopMode(Mode, frozen=True):
     """A verdict about the working tree when a coding agent ends its turn."""
 
-    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
+    def unasked_by_rule(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """As the gate's rule for agents' turns says."""
         return None if gate.file.hooks.stop.review == "judge" else StopAsksNoJudge()
 
@@ -181,13 +181,13 @@ class RecheckMode(Mode, frozen=True):
     nothing is paid.
     """
 
-    why_nothing_new: ClassVar[Cause] = AsksNoModel()
+    unasked_if_new: ClassVar[Cause] = AsksNoModel()
 
 
 class DraftMode(Mode, frozen=True):
     """A review of a pull request that is still a draft."""
 
-    why_nothing_new: ClassVar[Cause] = DraftWaits()
+    unasked_if_new: ClassVar[Cause] = DraftWaits()
 
 
 class ReplayTrial(Struct, frozen=True):

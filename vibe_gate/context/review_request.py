@@ -100,10 +100,10 @@ class ReviewRequest(Struct, frozen=True):
         budget = gate.file.budget
         return replace(budget, max_cost_usd=self.max_cost_usd or budget.max_cost_usd)
 
-    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
+    def unasked_by_rule(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote
         the change.
         """
         if self.judge == "never":
             return NoJudge()
-        return self.mode.why_no_judge(gate, by_agent=by_agent)
+        return self.mode.unasked_by_rule(gate, by_agent=by_agent)

@@ -38,7 +38,7 @@ class Answers(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Sentences for people."""
 
-    silence: Cause | None = None
+    unasked: Cause | None = None
     """Why no judge was asked; None if one was."""
 
     chosen: bool = False
@@ -53,7 +53,7 @@ class Answers(Struct, frozen=True):
     """
 
     reused: Mapping[str, float] = MappingProxyType({})
-    """By rubric id, the score of a pass that was taken from a receipt: `silence` then says
+    """By rubric id, the score of a pass that was taken from a receipt: `unasked` then says
     whose.
     """
 
@@ -96,16 +96,16 @@ def without_asking(
     """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
     if not facts.rubrics_with_judge:
         has_questions = any(rubric.judge_criteria for rubric in facts.rubrics)
-        return Answers(silence=NoQuestion(is_any=has_questions), chosen=True)
-    cause = request.why_no_judge(facts.gate, by_agent=facts.authored.decision)
+        return Answers(unasked=NoQuestion(is_any=has_questions), chosen=True)
+    cause = request.unasked_by_rule(facts.gate, by_agent=facts.authored.decision)
     if cause:
-        return Answers(silence=cause, chosen=True)
+        return Answers(unasked=cause, chosen=True)
     failed_check = blocking_check(checks, waivers)
     if failed_check is not None and (request.judge != "always" or _adds_secrets(facts, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return Answers(silence=CheckFails(check=failed_check))
-    cause = None if request.force else request.mode.why_not_needed()
-    return None if cause is None else Answers(silence=cause, chosen=True)
+        return Answers(unasked=CheckFails(check=failed_check))
+    cause = None if request.force else request.mode.unasked_as_reviewed()
+    return None if cause is None else Answers(unasked=cause, chosen=True)
 
 
 def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:

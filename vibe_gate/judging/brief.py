@@ -616,10 +616,10 @@ def _numbered_rows(hunk: Hunk, keep_cr: bool) -> Iterator[_BriefRow]:
     for line in hunk.lines:
         is_old = line.origin != "+"
         is_new = line.origin != "-"
-        left = f"{old_number:>6}" if is_old else " " * 6
-        right = f"{new_number:>6}" if is_new else " " * 6
+        old_column = f"{old_number:>6}" if is_old else " " * 6
+        new_column = f"{new_number:>6}" if is_new else " " * 6
         number = new_number if is_new else old_number
-        for row_text in _row_texts(line, f"{left} {right}", keep_cr):
+        for row_text in _row_texts(line, f"{old_column} {new_column}", keep_cr):
             yield _BriefRow(number, line.origin != " ", row_text)
         old_number += is_old
         new_number += is_new

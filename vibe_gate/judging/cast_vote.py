@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -82,8 +83,8 @@ class RubricVotes(Struct, frozen=True, kw_only=True):
     @property
     def is_final(self) -> bool:
         """Whether asking again could only cost: every vote is an answer, and none is missing."""
-        cast = [vote for votes in self.by_criterion.values() for vote in votes]
-        return not self.stopped and bool(cast) and all(vote.is_whole for vote in cast)
+        votes = list(chain.from_iterable(self.by_criterion.values()))
+        return not self.stopped and bool(votes) and all(vote.is_whole for vote in votes)
 
 
 def count_votes(

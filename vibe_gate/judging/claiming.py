@@ -25,16 +25,16 @@ async def claim_questions(
     nothing of `private_keys`. `tell` hears if another review has to be waited for.
     """
     answers = run.state.answers
-    latest_s = run.deadline.left() / 2
-    is_held = not keys or answers.claim(keys, run.deadline.left(), private_keys)
+    latest_s = run.deadline.seconds_left() / 2
+    is_held = not keys or answers.claim(keys, run.deadline.seconds_left(), private_keys)
     if not is_held:
         import asyncio  # few wait
 
         tell("another review asks the same just now; waiting for its answer")
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
-    while not is_held and run.deadline.left() > latest_s:
+    while not is_held and run.deadline.seconds_left() > latest_s:
         await asyncio.sleep(POLL_S)
-        is_held = answers.claim(keys, run.deadline.left(), private_keys)
+        is_held = answers.claim(keys, run.deadline.seconds_left(), private_keys)
     try:
         yield is_held
     finally:

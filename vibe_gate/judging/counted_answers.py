@@ -134,13 +134,13 @@ def _judge_result(
     trust = facts.trust.get((rubric.id, criterion.id), UNSET)
     if not any(criterion.concerns(file) for file in facts.change.files):
         return _not_asked(criterion, NoFile(), "not_applicable", trust=trust)
-    if criterion.needs and criterion.needs not in facts.known:
+    if criterion.needs and criterion.needs not in facts.claim_kinds:
         return _not_asked(criterion, NoClaim(kind=criterion.needs), "not_applicable", trust=trust)
     votes = answers.by_rubric.get(rubric.id)
     if votes is None:
         outcome: Outcome = "not_applicable" if answers.chosen else "abstain"
         decided_by: DecidedBy = "cache" if rubric.id in answers.reused else "none"
-        return _not_asked(criterion, answers.silence, outcome, decided_by, trust=trust)
+        return _not_asked(criterion, answers.unasked, outcome, decided_by, trust=trust)
     is_cached = rubric.id not in answers.asked
     question_results = []
     for question_votes in votes:

@@ -142,7 +142,9 @@ def _show_findings(
     rubrics: Sequence[Rubric],
 ) -> tuple[Finding, ...]:
     """The findings as bundles keep them, each with its level."""
-    criterion_uses = Counter(criterion.id for rubric in rubrics for criterion in rubric.criterion)
+    criterion_uses: Counter[str] = Counter()
+    for rubric in rubrics:
+        criterion_uses.update(criterion.id for criterion in rubric.criterion)
     shown_findings = []
     for finding, level in zip(findings, levels, strict=True):
         is_shared_id = criterion_uses[finding.criterion] > 1

@@ -264,7 +264,7 @@ def _folded(text: str) -> str:
 
 
 def _checked(
-    evidence: Quoted, side: Side, standing: Standing, why: str = "", line: int = 0
+    evidence: Quoted, side: Side, standing: Standing, reason: str = "", line: int = 0
 ) -> CheckedEvidence:
     return CheckedEvidence(
         path=evidence.path,
@@ -273,5 +273,5 @@ def _checked(
         quote=evidence.quote.strip()[:MAX_QUOTE],
         side=side,
         standing=standing,
-        why=why,
+        why=reason,
     )

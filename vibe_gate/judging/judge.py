@@ -71,11 +71,11 @@ async def judge(
         # Nobody demanded the answers if the built-in gate is in force outside CI: they are left out
         # then.
         is_optional = facts.gate.origin == "built-in" and not run.environment.in_ci
-        return _known_answers(questions, cache, silence=NoKey(), is_chosen=is_optional)
+        return _known_answers(questions, cache, unasked=NoKey(), is_chosen=is_optional)
     with run.deadline.interrupting():
         briefs = briefs_of(open_questions, facts, repository)
-    why_nothing_new = request.mode.why_nothing_new
-    claimed_briefs = briefs if cache.reads and not why_nothing_new else []
+    unasked_if_new = request.mode.unasked_if_new
+    claimed_briefs = briefs if cache.reads and not unasked_if_new else []
     claimed_keys = [brief.key for brief in claimed_briefs]
     private_keys = [brief.key for brief in claimed_briefs if not may_leave(brief.question.shown)]
     async with claim_questions(claimed_keys, run, tell, private_keys):
@@ -84,8 +84,8 @@ async def judge(
         open_briefs = [brief for brief in briefs if cache.answer_to(brief.question) is None]
         if not open_briefs:
             return _known_answers(questions, cache)
-        if why_nothing_new:
-            return _known_answers(questions, cache, silence=why_nothing_new)
+        if unasked_if_new:
+            return _known_answers(questions, cache, unasked=unasked_if_new)
         tell(_announcement(open_briefs, cache, request.budget_in(facts.gate).max_cost_usd))
         from vibe_gate.judging.asking import ask  # agents: what is known needs none
 
@@ -143,14 +143,14 @@ def _known_answers(
     questions: Sequence[RubricQuestion],
     cache: VoteCache,
     *,
-    silence: Cause | None = None,
+    unasked: Cause | None = None,
     is_chosen: bool = False,
 ) -> Answers:
-    """What earlier reviews were answered; `silence`: why the other questions are not asked."""
+    """What earlier reviews were answered; `unasked`: why the other questions are not asked."""
     votes = _settled_votes(questions, cache)
     by_rubric = _votes_by_rubric(questions, votes)
     cached_ids = frozenset(by_rubric)
-    return Answers(by_rubric=by_rubric, cached=cached_ids, silence=silence, chosen=is_chosen)
+    return Answers(by_rubric=by_rubric, cached=cached_ids, unasked=unasked, chosen=is_chosen)
 
 
 def _new_answers(

@@ -28,7 +28,7 @@ TOOLS = ("Read", "Grep", "Glob")
 
 def question_key(
     *,
-    about: Sequence[str],
+    content_ids: Sequence[str],
     rubric: str,
     model: str,
     claims: Iterable[Claim],
@@ -43,7 +43,7 @@ def question_key(
     twice.
 
     Args:
-        about: The trees before and after, or the digest of what a judge is shown of them.
+        content_ids: The trees before and after, or the digest of what a judge is shown of them.
         rubric: Its digest; of one `vote`, by its number from 1, that of what it asks.
         model: The language model.
         claims: Those that are shown.
@@ -58,7 +58,7 @@ def question_key(
     message = digests.pop("message", _text_digest(""))
     document = {
         "vote": vote,
-        "about": about,
+        "about": content_ids,
         "rubric": rubric,
         "template": template,
         "model": model,
@@ -133,12 +133,12 @@ class RubricQuestion(Struct, frozen=True):
         """That of the question as a whole."""
         return self.key_about(self.about)
 
-    def key_about(self, about: Sequence[str]) -> str:
+    def key_about(self, content_ids: Sequence[str]) -> str:
         """The key of the question as a whole, put about these trees or about what is shown of
         them.
         """
         return question_key(
-            about=about,
+            content_ids=content_ids,
             rubric=self.rubric.digest,
             model=self.model_of(1),
             claims=self.claims,
@@ -147,7 +147,7 @@ class RubricQuestion(Struct, frozen=True):
             tests=write_tests_prompt(self.tests),
         )
 
-    def vote_keys(self, number: int, about: Sequence[str]) -> dict[str, str]:
+    def vote_keys(self, number: int, content_ids: Sequence[str]) -> dict[str, str]:
         """By model, the key of the vote of that number: of the model whose turn it is, then of the
         fallback.
         """
@@ -156,7 +156,7 @@ class RubricQuestion(Struct, frozen=True):
             if not model:
                 continue
             keys[model] = question_key(
-                about=about,
+                content_ids=content_ids,
                 rubric=self.rubric.asked_digest,
                 model=model,
                 claims=self.claims,

@@ -118,9 +118,9 @@ def briefs_of(
         parts, without_text = brief.cut_into_parts(
             change, question.rubric, hunks, question.claims, question.unshown
         )
-        about = _shown_digest(change, around, parts)
+        digest = _shown_digest(change, around, parts)
         unshown = (*without_text, *too_large)
-        briefs.append(RubricBrief(question, change, around, parts, unshown, about))
+        briefs.append(RubricBrief(question, change, around, parts, unshown, digest))
     return briefs
 
 

@@ -148,7 +148,7 @@ async def look_again(
     cache = LookCache(run, model.wire, force=request.force)
     cache.find(questions)
     open_questions = _open_questions(questions, cache.looks)
-    if not open_questions or mode.why_nothing_new or not model.can_answer:
+    if not open_questions or mode.unasked_if_new or not model.can_answer:
         unanswered_looks = _unanswered_disputes(open_questions, NoKey())
         return _add_looks(answers, questions, {**cache.looks, **unanswered_looks})
     claimed_keys: list[str] = []
@@ -404,7 +404,7 @@ async def _ask_looks(
             after, before = export_trees(facts.change, repository, folder)
     except InfrastructureError as error:  # of the deadline, too: the fails stay
         cause: Cause = run.deadline.cause
-        if run.deadline.left():
+        if run.deadline.seconds_left():
             cause = NoConversation(message=run.redactor.text(str(error)))
         return {question.key: _no_answer(question, cause) for question in questions}, True
     trees: dict[Side, Tree] = {
@@ -495,7 +495,7 @@ async def _hold_look(
         model=model_name,
         max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
-        timeout_s=context.run.deadline.left(),
+        timeout_s=context.run.deadline.seconds_left(),
         patience_s=patience_s,
     )
     return await model.run_turn(turn)

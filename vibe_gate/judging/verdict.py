@@ -123,8 +123,8 @@ def changed_note(changed_paths: Sequence[str]) -> tuple[str, ...]:
     """A sentence that names the first of these paths; () if there are none."""
     if not changed_paths:
         return ()
-    others = len(changed_paths) - 1
-    other_files = f" and {counted(others, 'more file')}" if others else ""
+    further_count = len(changed_paths) - 1
+    other_files = f" and {counted(further_count, 'more file')}" if further_count else ""
     return (f"Changed during the review: {changed_paths[0]}{other_files}.",)
 
 

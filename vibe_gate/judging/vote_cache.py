@@ -71,12 +71,12 @@ class VoteCache:
             votes[number] = vote.join(earlier_vote) if earlier_vote else vote
 
     def _kept_votes(
-        self, question: RubricQuestion, about: Sequence[str], now: datetime
+        self, question: RubricQuestion, content_ids: Sequence[str], now: datetime
     ) -> dict[int, CastVote]:
         """By number, the kept votes about these trees or this brief."""
         kept_votes = {}
         for number in range(1, question.rubric.votes + 1):
-            for model, key in question.vote_keys(number, about).items():
+            for model, key in question.vote_keys(number, content_ids).items():
                 vote = self._kept_vote(model, key, now)
                 if vote is not None:
                     kept_votes[number] = vote
@@ -123,12 +123,12 @@ class VoteCache:
         """Keep it as about the trees, and if its judge used no tools, as about the brief, too."""
         question = brief.question
         document = self._run.redactor.value(plain(vote))
-        abouts: list[tuple[str, ...]] = [question.about]
+        ids_to_keep: list[tuple[str, ...]] = [question.about]
         if not vote.used_tools:
-            abouts.append((brief.about,))
+            ids_to_keep.append((brief.about,))
         first_problem = ""
-        for about in abouts:
-            key = question.vote_keys(number, about)[vote.model]
+        for content_ids in ids_to_keep:
+            key = question.vote_keys(number, content_ids)[vote.model]
             problem = self._run.state.answers.put(key, document, now, question.shown)
             first_problem = first_problem or problem
         return first_problem
@@ -144,8 +144,8 @@ def _shared_vote_keys(
         yield from _vote_keys(brief.question, (brief.about,))
 
 
-def _vote_keys(question: RubricQuestion, about: Sequence[str]) -> Iterator[str]:
+def _vote_keys(question: RubricQuestion, content_ids: Sequence[str]) -> Iterator[str]:
     if not may_leave(question.shown):
         return
     for number in range(1, question.rubric.votes + 1):
-        yield from question.vote_keys(number, about).values()
+        yield from question.vote_keys(number, content_ids).values()

@@ -447,7 +447,7 @@ async def _hold_vote(
         model=model_name,
         max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
-        timeout_s=context.run.deadline.left(),
+        timeout_s=context.run.deadline.seconds_left(),
         patience_s=patience_s,
     )
     return await model.run_turn(turn)

@@ -55,7 +55,7 @@ class WalledTests:
 
     async def _run_walled(self, argv: Sequence[str], root: Path) -> CommandResult:
         """Run the command behind the wall, with a tree's export as its working directory."""
-        left_s = self._run.deadline.left()
+        left_s = self._run.deadline.seconds_left()
         if not left_s:
             return CommandResult(None, "", "the deadline was reached")
         cancelled = threading.Event()

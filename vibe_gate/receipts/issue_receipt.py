@@ -110,12 +110,12 @@ class ReceiptIssuer(Struct, frozen=True):
 
     def _unasked(self) -> str:
         """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""
-        silence = self.answers.silence
-        if silence is None or not self.answers.chosen:
+        unasked = self.answers.unasked
+        if unasked is None or not self.answers.chosen:
             return ""
         for rubric in self.summary.rubrics:
             if any(criterion.kind == "judge" for criterion in rubric.criteria):
-                return silence.sentence
+                return unasked.sentence
         return ""
 
     def _redacted(self, waiver: Waiver) -> Waiver:

@@ -89,7 +89,7 @@ def _answers_of(receipt: Receipt, candidate: FoundReceipt, facts: Facts) -> Answ
     judged_rubrics = {rubric.id for rubric in facts.rubrics_with_judge}
     scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in judged_rubrics}
     note = f"N{cause.sentence[1:]}, from {candidate.place}."
-    return Answers(notes=(note,), silence=cause, chosen=True, reused=scores)
+    return Answers(notes=(note,), unasked=cause, chosen=True, reused=scores)
 
 
 def _answers_all(receipt: Receipt, facts: Facts, model: str) -> bool:

@@ -31,14 +31,14 @@ class Anchors(Struct, frozen=True):
 
     def touches(self, path: str, start: int, end: int) -> bool:
         """Whether any of the lines `start`..`end` of the after side was added by the change."""
-        own_path = paths.unquote(path)
-        lines = (line for added_path, line in self.added if added_path == own_path)
+        unquoted_path = paths.unquote(path)
+        lines = [line for added_path, line in self.added if added_path == unquoted_path]
         return any(start <= line <= end for line in lines)
 
     def names(self, path: str) -> bool:
         """Whether the change has hunks of this file."""
-        own_path = paths.unquote(path)
-        return any((own_path, side) in self.places for side in ("LEFT", "RIGHT"))
+        unquoted_path = paths.unquote(path)
+        return (unquoted_path, "LEFT") in self.places or (unquoted_path, "RIGHT") in self.places
 
 
 def read_anchors(patch: bytes) -> Anchors:
@@ -53,16 +53,13 @@ def read_anchors(patch: bytes) -> Anchors:
         for number, hunk in enumerate(hunks(patch[section.start : section.end])):
             before = [line for line in hunk.lines if line.origin != "+"]
             after = [line for line in hunk.lines if line.origin != "-"]
-            if (len(before), len(after)) != (hunk.old_lines, hunk.new_lines):
+            if len(before) != hunk.old_lines or len(after) != hunk.new_lines:
                 continue
-            sides: tuple[tuple[DiffSide, int, int], ...] = (
-                ("LEFT", hunk.old_start, len(before)),
-                ("RIGHT", hunk.new_start, len(after)),
-            )
-            for side, first, count in sides:
-                lines = range(first, first + count)
-                places.setdefault((section.path, side), {}).update(dict.fromkeys(lines, number))
-            for line_number, line in enumerate(after, hunk.new_start):
+            old_lines = range(hunk.old_start, hunk.old_start + len(before))
+            new_lines = range(hunk.new_start, hunk.new_start + len(after))
+            places.setdefault((section.path, "LEFT"), {}).update(dict.fromkeys(old_lines, number))
+            places.setdefault((section.path, "RIGHT"), {}).update(dict.fromkeys(new_lines, number))
+            for line_number, line in zip(new_lines, after, strict=True):
                 if line.origin == "+":
                     added.add((section.path, line_number))
     return Anchors(places, added)

@@ -90,13 +90,12 @@ def draw_bar_table(
     if not rows:
         return []
     figure_columns = max(len(head), *(len(figure) for _, figure, _ in rows))
-    longest_name = min(
-        max(MOST_NAME, width - figure_columns - MOST_BAR - 4), width - figure_columns - 2
-    )
+    room = width - figure_columns
+    longest_name = min(max(MOST_NAME, room - MOST_BAR - 4), room - 2)
     title = fit_name(title, longest_name)
     names = [fit_name(name, longest_name) for name, _, _ in rows]
     name_columns = max(map(cell_len, (title, *names)))
-    bar_columns = min(width - name_columns - figure_columns - 4, MOST_BAR)
+    bar_columns = min(room - name_columns - 4, MOST_BAR)
     largest = most or max(value for _, _, value in rows)
     lines = [Text(), Text(f"{_pad(title, name_columns)}  {head:>{figure_columns}}", "bold")]
     for name, (_, figure, value) in zip(names, rows, strict=True):

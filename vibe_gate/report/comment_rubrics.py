@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.replayed import CriterionChange
+from vibe_gate.domain.replayed import CriterionChange, ReplayRow
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.report import queries, replays, sentences
@@ -99,32 +99,32 @@ def replayed_block(report: Report) -> Block:
     lost_runs = []
     for row in report.replayed.rows:
         for change in row.shown:
-            name = escape_code(f"{change.rubric}/{change.criterion}", 100)
-            rows.append(
-                (
-                    escape_code(row.run_id[: sentences.SHORT_RUN]),
-                    "<br>".join([name, *_first_findings(change)]),
-                    f"{escape_prose(change.before)} → {escape_prose(change.after)}",
-                    f"{row.usd:.4f}",
-                )
-            )
+            rows.append(_replayed_cells(row, change))
         if row.is_lost:
             lost_runs.append(f"{escape_code(row.run_id)}: {escape_prose(row.why)}")
     parts = []
     if rows:
-        omission = (
-            f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}." if len(rows) > MAX_ROWS else ""
-        )
-        parts.append(
-            render_markdown_table(("Run", "Criterion", "Before and after", "USD"), rows[:MAX_ROWS])
-            + omission
-        )
+        heads = ("Run", "Criterion", "Before and after", "USD")
+        table = render_markdown_table(heads, rows[:MAX_ROWS])
+        if len(rows) > MAX_ROWS:
+            table += f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}."
+        parts.append(table)
     if lost_runs:
         parts.append(f"Cannot be replayed:\n\n{list_first(lost_runs, str)}")
     if not parts:
         return Block("", 3)
-    return Block(
-        render_fold("Earlier runs under the rubrics of this change", "\n\n".join(parts)), 3
+    title = "Earlier runs under the rubrics of this change"
+    return Block(render_fold(title, "\n\n".join(parts)), 3)
+
+
+def _replayed_cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:
+    """A criterion that came out otherwise: run, name with its findings, outcomes, USD."""
+    name = escape_code(f"{change.rubric}/{change.criterion}", 100)
+    return (
+        escape_code(row.run_id[: sentences.SHORT_RUN]),
+        "<br>".join([name, *_first_findings(change)]),
+        f"{escape_prose(change.before)} → {escape_prose(change.after)}",
+        f"{row.usd:.4f}",
     )
 
 

@@ -46,26 +46,26 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
     yield "finding", f"{finding.criterion} [{finding.fingerprint}], {kind}"
     yield "place", sentences.place_words_of(finding)
     if of.question:
-        yield "asked", _cut(of.question)
+        yield "asked", _cut_text(of.question)
     for number, evidence in enumerate(finding.evidence[:MAX_QUOTES]):
         yield "" if number else "lines", _quoted(evidence)
-    yield "answer", _cut(finding.message)
+    yield "answer", _cut_text(finding.message)
     if counterexample := queries.counterexample_of(finding, summary):
-        yield "e.g.", _cut(counterexample)
+        yield "e.g.", _cut_text(counterexample)
     if finding.proof is not UNSET:
-        yield "test", _cut(sentences.proof_sentence(finding.proof))
+        yield "test", _cut_text(sentences.proof_sentence(finding.proof))
         if finding.proof.test:
-            yield "", _cut(f"repeat: {finding.proof.command}")
+            yield "", _cut_text(f"repeat: {finding.proof.command}")
     if votes := _votes(finding, summary):
         yield "votes", votes
     if finding.second_look is not UNSET:
         if dispute := sentences.dispute_sentence(finding.second_look):
-            yield "argued", _cut(dispute.removeprefix("Disputed").lstrip(": "))
-        yield "look", _cut(sentences.second_look_sentence(finding.second_look))
+            yield "argued", _cut_text(dispute.removeprefix("Disputed").lstrip(": "))
+        yield "look", _cut_text(sentences.second_look_sentence(finding.second_look))
         for evidence in queries.refuting_lines(finding.second_look)[:MAX_QUOTES]:
             yield "", _quoted(evidence)
     for number, text in enumerate(_people(of)):
-        yield "" if number else "people", _cut(text)
+        yield "" if number else "people", _cut_text(text)
     yield "run", summary.run_id
     yield from _next_steps(finding, summary)
 
@@ -119,6 +119,6 @@ def _next_steps(finding: Finding, summary: Summary) -> Iterator[Row]:
     yield "", f"vibe-gate suppress {name} --reason TEXT (everybody, once merged)"
 
 
-def _cut(text: str) -> str:
+def _cut_text(text: str) -> str:
     text = " ".join(safe(text).split())
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -59,17 +59,18 @@ def fold_graph(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
     Each node lies in one fold at most; the inside of a loop may have nodes that are alike.
     """
     loops = _loops(graph) if not within else []
-    small = _with_folds(graph, loops)
-    alike = _alike(small, {fold.node for fold in loops}) if within != "alike" else []
-    return _with_folds(small, alike), [*loops, *alike]
+    without_loops = _with_folds(graph, loops)
+    alike: list[Fold] = []
+    if within != "alike":
+        alike = _alike(without_loops, {fold.node for fold in loops})
+    return _with_folds(without_loops, alike), [*loops, *alike]
 
 
 def names_without_repeats(graph: Graph) -> dict[str, str]:
     """Each node's id without what its being there again added to it (`repeat_suffix`)."""
     ids = dict.fromkeys(node.id for node in graph.nodes)
-    endings = {
-        repeat_suffix(index) for index in range(1, len(ids))
-    }  # so the stage fix-ui is no fix again
+    # As many as there may be, so the stage fix-ui is no fix again.
+    endings = {repeat_suffix(index) for index in range(1, len(ids))}
     bases = {}
     for name in ids:
         base, dash, letters = name.rpartition("-")
@@ -111,7 +112,9 @@ def neighbours_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[st
 
 def _with_folds(graph: Graph, folds: list[Fold]) -> Graph:
     """The graph with one node for each fold, its first."""
-    stands_for = {name: fold.node for fold in folds for name in fold.nodes}
+    stands_for: dict[str, str] = {}
+    for fold in folds:
+        stands_for |= dict.fromkeys(fold.nodes, fold.node)
     nodes = tuple(node for node in graph.nodes if stands_for.get(node.id, node.id) == node.id)
     edges: dict[tuple[str, str], None] = {}
     for edge in graph.edges:
@@ -122,31 +125,52 @@ def _with_folds(graph: Graph, folds: list[Fold]) -> Graph:
 
 
 def _loops(graph: Graph) -> list[Fold]:
+    """The loops of which no two share a node, the first of the graph first."""
     after, before = neighbours_of(graph)
     bases = names_without_repeats(graph)
     kinds = {node.id: node.kind for node in graph.nodes}
-    families: dict[str, list[str]] = defaultdict(list)
-    for name, base in bases.items():
-        families[base].append(name)
+    least = 2 if len(graph.nodes) > FEW else 3
     folds: list[Fold] = []
     folded_names: set[str] = set()
-    least = 2 if len(graph.nodes) > FEW else 3
-    for base, members in families.items():
-        if len(members) < least or folded_names.intersection(members) or kinds[base] in OWNED:
+    for base, members in _families(bases).items():
+        if len(members) < least or kinds[base] in OWNED:
             continue
-        later = _reached([base], after)
-        region = later & _reached([members[-1]], before)
-        if not region.issuperset(members):
+        if folded_names.intersection(members):
             continue
-        bases_inside = {bases[name] for name in region}
-        ends = [name for name in _reached([members[-1]], after) if bases[name] in bases_inside]
-        region |= later & _reached(ends, before)
+        region = _loop_region(members, bases, after, before)
+        if not region:
+            continue
         region |= set(owned_nodes(region, kinds, after, before))
         if not folded_names & region:
             folded_names |= region
             nodes = tuple(node.id for node in graph.nodes if node.id in region)
             folds.append(Fold("loop", base, nodes, len(members)))
     return folds
+
+
+def _families(bases: Mapping[str, str]) -> dict[str, list[str]]:
+    """The nodes of each name, in the graph's order."""
+    families: dict[str, list[str]] = defaultdict(list)
+    for name, base in bases.items():
+        families[base].append(name)
+    return families
+
+
+def _loop_region(
+    members: list[str], bases: Mapping[str, str], after: Edges, before: Edges
+) -> set[str]:
+    """The nodes of all iterations; none if the members do not lie behind each other.
+
+    `members`: the stages that begin the iterations. The last iteration may have gone further than
+    its beginning: to nodes of names that lie between others.
+    """
+    reached_later = _reached([members[0]], after)
+    region = reached_later & _reached([members[-1]], before)
+    if not region.issuperset(members):
+        return set()
+    names_inside = {bases[name] for name in region}
+    ends = [name for name in _reached([members[-1]], after) if bases[name] in names_inside]
+    return region | (reached_later & _reached(ends, before))
 
 
 def _alike(graph: Graph, loop_nodes: Collection[str]) -> list[Fold]:

@@ -56,12 +56,13 @@ def predecessors_of(graph: Graph) -> dict[str, list[str]]:
     after, before = neighbours_of(graph)
     kinds = {node.id: node.kind for node in graph.nodes}
     sources = dict(before)
-    for gate in (name for name, kind in kinds.items() if kind == "gate"):
+    for gate, kind in kinds.items():
+        if kind != "gate":
+            continue
         judging = set(owned_nodes([gate], kinds, after, before))
         first_nodes = judging.intersection(after[gate])
-        if (
-            len(first_nodes) == 1
-        ):  # its checks; several, which no run has, would each come after all that it does
+        # Its checks; several, which no run has, would each come after all that it does.
+        if len(first_nodes) == 1:
             sources[gate] = [name for name in judging if judging.isdisjoint(after[name])]
             sources[first_nodes.pop()] = before[gate]
     return {name: sorted(names) for name, names in sources.items()}
@@ -112,15 +113,27 @@ def place_nodes(before: Mapping[str, Collection[str]]) -> list[list[Slot]]:
         for source in sorted(sources[target]):
             upper = slots[source]
             for number in range(layers[source] + 1, layer):
-                if (source, number) not in passing:
-                    passing[source, number] = Slot()
-                    rows[number].append(passing[source, number])
-                    _join(upper, passing[source, number])
-                upper = passing[source, number]
+                upper = _pass_layer(source, number, upper, rows, passing)
             _join(upper, slots[target])
     for number in range(SWEEPS):
         _order_by_neighbours(rows, is_down=number % 2 == 0)
     return rows
+
+
+def _pass_layer(
+    source: Group,
+    layer: int,
+    upper: Slot,
+    rows: Sequence[list[Slot]],
+    passing: dict[tuple[Group, int], Slot],
+) -> Slot:
+    """Where the edges of a source pass a layer, below `upper`: one place for all of them."""
+    if (source, layer) not in passing:
+        slot = Slot()
+        passing[source, layer] = slot
+        rows[layer].append(slot)
+        _join(upper, slot)
+    return passing[source, layer]
 
 
 def spread_slots(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> float:

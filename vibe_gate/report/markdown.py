@@ -56,8 +56,8 @@ _OPENS = re.compile(r"[-+=.:]+\Z|[0-9]+[.)]\Z")
 
 def escape_prose(text: str, limit: int = MAX_PROSE) -> str:
     """Words on one line, `limit` characters at most; "" for blank text."""
-    words = safe(" ".join(_cut(text, 4 * limit).split()))
-    return "".join(_phrases(_cut(words, limit)))
+    words = safe(" ".join(_shorten(text, 4 * limit).split()))
+    return "".join(_phrases(_shorten(words, limit)))
 
 
 def _phrases(text: str) -> Iterable[str]:
@@ -99,7 +99,7 @@ def escape_code(text: str, limit: int = MAX_CODE) -> str:
     """The text in code, on one line; "" for empty text. No break stands in it, so it cannot leave
     its place.
     """
-    return _span(_cut(safe(_cut(text, 4 * limit)), limit)) if text else ""
+    return _span(_shorten(safe(_shorten(text, 4 * limit)), limit)) if text else ""
 
 
 def _span(text: str) -> str:
@@ -110,14 +110,12 @@ def _span(text: str) -> str:
     return f"{ticks}{padding}{text}{padding}{ticks}"
 
 
-def fence_code(text: str, language: str = "", *, whole: bool = False) -> str:
+def fence_code(text: str, language: str = "", *, uncut: bool = False) -> str:
     """Lines as a block of code; `language` is ours. Long lines are cut, unless the text is wanted
-    `whole`.
+    `uncut`.
     """
-    lines = [
-        _line(line, None if whole else MAX_FENCED_LINE)
-        for line in text.removesuffix("\n").split("\n")
-    ]
+    limit = None if uncut else MAX_FENCED_LINE
+    lines = [_line(line, limit) for line in text.removesuffix("\n").split("\n")]
     ticks = "`" * max(3, _longest("`", "\n".join(lines)) + 1)
     return "\n".join((ticks + language, *lines, ticks))
 
@@ -135,7 +133,7 @@ def escape_html_code(text: str, limit: int = MAX_CODE) -> str:
     """The text within our own HTML, as code: there Markdown is not read, and GitHub looks for
     mentions all the same.
     """
-    return f"<code>{escape_html_words(_cut(safe(_cut(text, 4 * limit)), limit))}</code>"
+    return f"<code>{escape_html_words(_shorten(safe(_shorten(text, 4 * limit)), limit))}</code>"
 
 
 def escape_html_words(text: str) -> str:
@@ -238,7 +236,7 @@ def _choose_blocks(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> 
     return fitting
 
 
-def _cut(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

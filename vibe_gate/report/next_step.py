@@ -135,9 +135,8 @@ def by_an_agent(summary: Summary) -> str:
     is_keyless = any(isinstance(question.cause, NoKey) for question in summary.unasked)
     if not summary.bundle or summary.workflow != "review" or is_keyless:
         return ""
-    moment = summary.run_id.partition("-")[
-        0
-    ]  # enough to find it, and the command stays on one line of 80 columns
+    # Enough to find it, and the command stays on one line of 80 columns.
+    moment = summary.run_id.partition("-")[0]
     return f" (or: vibe-gate run --fix {moment})"
 
 
@@ -158,11 +157,9 @@ def why_undecided(summary: Summary) -> str:
     if cause is not None:
         return cause.fact
     for criterion in queries.unanswered_criteria(summary):
-        return (
-            criterion.cause.fact
-            if criterion.cause is not UNSET
-            else queries.reason_in_words(criterion.reason)
-        )
+        if criterion.cause is not UNSET:
+            return criterion.cause.fact
+        return queries.reason_in_words(criterion.reason)
     return ""
 
 
@@ -187,13 +184,16 @@ def _gravest_first(summary: Summary) -> list[Cause]:
     """The causes for which something is undecided, the one to mend first: errors before what is
     only open.
     """
-    errors: list[Cause | UnsetType] = []
-    others: list[Cause | UnsetType] = []
+    error_causes: list[Cause | UnsetType] = []
+    open_causes: list[Cause | UnsetType] = []
     for criterion in queries.unanswered_criteria(summary):
-        (errors if criterion.outcome == "error" else others).append(criterion.cause)
-    others += [place.cause for place in summary.unreviewed]
+        if criterion.outcome == "error":
+            error_causes.append(criterion.cause)
+        else:
+            open_causes.append(criterion.cause)
+    open_causes += [place.cause for place in summary.unreviewed]
     causes: list[Cause] = []
-    for group in (errors, others):
+    for group in (error_causes, open_causes):
         causes += sorted((cause for cause in group if cause is not UNSET), key=_gravity)
     return causes
 

@@ -174,6 +174,6 @@ def _suggestion_block(raw: bytes) -> str:
         return "```suggestion\n```"
     if len(text) > MAX_SUGGESTION:
         return ""
-    block = fence_code(text, "suggestion", whole=True)
+    block = fence_code(text, "suggestion", uncut=True)
     inside = block[block.index("\n") + 1 : block.rindex("\n") + 1]
     return block if inside == text else ""

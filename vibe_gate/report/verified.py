@@ -129,8 +129,8 @@ def _command_lines(commands: Sequence[str]) -> list[str]:
 
 
 def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
-    found = status.found
-    receipt = found.receipt if found else None
+    review = status.found
+    receipt = review.receipt if review else None
     return {
         "commit": identity.commit,
         "title": safe(identity.title),
@@ -140,9 +140,9 @@ def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
         "why": safe(status.why),
         "next": list(status.commands),
         "notes": [safe(note) for note in status.notes],
-        "run_id": safe(found.run_id) if found else None,
-        "place": safe(found.place) if found else None,
-        "worktree": safe(found.worktree) if found and found.worktree else None,
+        "run_id": safe(review.run_id) if review else None,
+        "place": safe(review.place) if review else None,
+        "worktree": safe(review.worktree) if review and review.worktree else None,
         "outcome": receipt.outcome if receipt else None,
         "signature": _signature(status),
         "overrides": [plain(waiver) for waiver in receipt.waivers] if receipt else [],

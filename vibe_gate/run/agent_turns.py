@@ -195,7 +195,7 @@ class AgentTurns:
         file = self._gate.file
         wall = self._wall_of(agent, tree)
         prompt, system_prompt = self._prompts(node, request, tree, brief)
-        time_left = self._run.deadline.left()
+        time_left = self._run.deadline.seconds_left()
         return TurnRequest(
             node=node,
             prompt=prompt,
@@ -286,7 +286,7 @@ class AgentTurns:
     def _command_output(self, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
         """What a prompt's command prints in an export of the files as they are."""
         folder = self._model.folder / node / "command"
-        time_left = self._run.deadline.left()
+        time_left = self._run.deadline.seconds_left()
         tree.repository.export(tree.now, folder)
         process = run_command(
             argv, cwd=folder, timeout_s=time_left, environment=self._command_environment
@@ -333,7 +333,7 @@ class AgentTurns:
 
     def _reason_of(self, turn_result: TurnResult) -> str:
         """Why the turn did not pass, "" if it did."""
-        if turn_result.status == "timeout" and not self._run.deadline.left():
+        if turn_result.status == "timeout" and not self._run.deadline.seconds_left():
             return self._run.deadline.reached
         if OUTCOMES.get(turn_result.kind, "error") == "pass":
             return ""

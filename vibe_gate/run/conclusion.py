@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from msgspec import UNSET, Struct
@@ -11,6 +12,7 @@ from msgspec import UNSET, Struct
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.summary import LeftAlone, Summary
 from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.git import Repository
@@ -135,30 +137,24 @@ def conclude_run(
     record_contents(tree.repository, change, run)
     if patch:
         run.record.keep_agents_patch(patch)
-    verdicts = [result.verdict for result in stages.graph.results if result.verdict]
-    current_verdicts = _current_verdicts(verdicts, stages, reviewing=reviewing)
-    stale_verdicts = [] if reviewing else _not_judged_again(verdicts, current_verdicts)
-    counting_verdicts = [*stale_verdicts, *current_verdicts]
-    changed_paths = paths_changed_since(
-        tree.repository, change
-    )  # () of what only the workspace holds
-    intact = not changed_paths and all(verdict.intact for verdict in counting_verdicts)
-    if not intact:
-        outcome: RunOutcome = "error"
-    elif problem:
-        outcome = problem[0]
-    else:
-        outcome = _outcome_of(stages.graph, current_verdicts, stale_verdicts, reviewing=reviewing)
-    decided = _summary(workflow, stages, change, counting_verdicts, outcome, intact=intact)
-    issuer = _issuer(stages, change, counting_verdicts, decided) if intact else None
-    waivers = dict.fromkeys(waiver for verdict in counting_verdicts for waiver in verdict.waivers)
-    summary = seal_run(decided, tuple(waivers), issuer, run)
+    verdicts = _verdicts_of(stages, reviewing=reviewing)
+    # () of what only the workspace holds.
+    changed_paths = paths_changed_since(tree.repository, change)
+    intact = not changed_paths and all(verdict.intact for verdict in verdicts.counting)
+    outcome: RunOutcome = "error"
+    if intact:
+        outcome = (
+            problem[0] if problem else _outcome_of(stages.graph, verdicts, reviewing=reviewing)
+        )
+    decided = _summary(workflow, stages, change, verdicts.counting, outcome, intact=intact)
+    issuer = _issuer(stages, change, verdicts.counting, decided) if intact else None
+    summary = seal_run(decided, _waivers_of(verdicts.counting), issuer, run)
     notes = [
         problem[1] if problem else "",
         *changed_note(changed_paths),
-        *_notes(stages, counting_verdicts),
+        *_notes(stages, verdicts.counting),
         *_round_notes(stages),
-        *_unsettled_notes(stale_verdicts, is_unasked=reviewing and not counting_verdicts),
+        *_unsettled_notes(verdicts.stale, is_unasked=reviewing and not verdicts.counting),
         *stages.model.notes(),
         *(issuer.notes if issuer else ()),
         unshared_note,
@@ -198,6 +194,33 @@ def conclude_run(
         left_alone=() if summary.left_alone is UNSET else summary.left_alone,
         problem=redact(problem[1]) if problem else "",
     )
+
+
+class _Verdicts(Struct, frozen=True):
+    """The verdicts of a run's gates."""
+
+    current: Sequence[RunVerdict]
+    """About the change that the run's verdict is about."""
+    stale: Sequence[RunVerdict]
+    """About other files, and nobody judged these again."""
+
+    @property
+    def counting(self) -> list[RunVerdict]:
+        """Those that the run's verdict is made of."""
+        return [*self.stale, *self.current]
+
+
+def _verdicts_of(stages: Stages, *, reviewing: bool) -> _Verdicts:
+    verdicts = [result.verdict for result in stages.graph.results if result.verdict]
+    current = _current_verdicts(verdicts, stages, reviewing=reviewing)
+    stale = [] if reviewing else _not_judged_again(verdicts, current)
+    return _Verdicts(current, stale)
+
+
+def _waivers_of(verdicts: Iterable[RunVerdict]) -> tuple[Waiver, ...]:
+    """The waivers that the verdicts rest on, each once."""
+    waivers = chain.from_iterable(verdict.waivers for verdict in verdicts)
+    return tuple(dict.fromkeys(waivers))
 
 
 def _current_verdicts(
@@ -247,21 +270,15 @@ def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:
             yield result.node, stages.public_words(result.message, patch)
 
 
-def _outcome_of(
-    graph: StageGraph,
-    current_verdicts: Sequence[RunVerdict],
-    stale_verdicts: Sequence[RunVerdict],
-    *,
-    reviewing: bool,
-) -> RunOutcome:
+def _outcome_of(graph: StageGraph, verdicts: _Verdicts, *, reviewing: bool) -> RunOutcome:
     """The worst of the verdicts that count and, but for a review, of the stages that no other that
     ran comes after.
     """
-    outcomes: list[str] = [verdict.outcome for verdict in current_verdicts]
+    outcomes: list[str] = [verdict.outcome for verdict in verdicts.current]
     if not reviewing:
         latest_nodes = graph.latest_nodes()
         outcomes += [result.outcome for result in graph.results if result.node in latest_nodes]
-    if stale_verdicts or (reviewing and not current_verdicts):
+    if verdicts.stale or (reviewing and not verdicts.current):
         outcomes.append("inconclusive")
     return worst_outcome(outcomes)
 
@@ -272,11 +289,13 @@ def _not_judged_again(
     """Those about other files that did not pass, and of which a rubric was not asked again about
     later ones.
     """
-    asked_again = {rubric.id for verdict in current_verdicts for rubric in verdict.facts.rubrics}
+    current_rubrics = set()
+    for verdict in current_verdicts:
+        current_rubrics.update(rubric.id for rubric in verdict.facts.rubrics)
     last_trees = {}
     for verdict in verdicts:
         for rubric in verdict.facts.rubrics:
-            if rubric.id not in asked_again:
+            if rubric.id not in current_rubrics:
                 last_trees[rubric.id] = verdict.facts.change.after
     stale_verdicts = []
     for verdict in verdicts:

@@ -92,8 +92,8 @@ def commits_in_range(
     """The commits that the right side of a range has and the left has not, oldest first. UsageError
     for too many.
     """
-    left, right = repository.resolve(selection.left), repository.resolve(selection.right)
-    newest_first = repository.span(left, right, MAX_COMMITS + 1)
+    base, tip = repository.resolve(selection.left), repository.resolve(selection.right)
+    newest_first = repository.span(base, tip, MAX_COMMITS + 1)
     if len(newest_first) > MAX_COMMITS:
         span = paths.quote(f"{selection.left}..{selection.right}")
         raise UsageError(f"{span} has more than {MAX_COMMITS:,} commits; review it in parts.")
@@ -107,8 +107,8 @@ def describe_reversed_range(repository: Repository, selection: Selection) -> str
     """What to say about a range without commits whose ends are the wrong way round; "" if they are
     not.
     """
-    left, right = repository.resolve(selection.left), repository.resolve(selection.right)
-    if left == right or not repository.is_ancestor(right, left):
+    base, tip = repository.resolve(selection.left), repository.resolve(selection.right)
+    if base == tip or not repository.is_ancestor(tip, base):
         return ""
     first = paths.quote(selection.left or "HEAD")
     last = paths.quote(selection.right or "HEAD")

@@ -263,12 +263,16 @@ def read_stored_run(repository: Repository, entry: RunEntry, now: datetime) -> S
     foreign_reason = bundles.provenance.foreign(entry.key, entry.run_id)
     if foreign_reason:
         raise StorageError(f"it is foreign: {foreign_reason}")
-    about = read_bundle(folder).about
-    if about.get("schema") != FORMAT:
-        raise StorageError(f"it has format {about.get('schema')}, and this version reads {FORMAT}")
+    run_document = read_bundle(folder).about
+    if run_document.get("schema") != FORMAT:
+        raise StorageError(
+            f"it has format {run_document.get('schema')}, and this version reads {FORMAT}"
+        )
     documents = bundles.documents(entry)
     summary = bundles.receipted(entry)
-    return StoredRun(entry, summary, about, _answered_questions(documents), _is_redacted(documents))
+    return StoredRun(
+        entry, summary, run_document, _answered_questions(documents), _is_redacted(documents)
+    )
 
 
 def _answered_questions(documents: SealedDocuments) -> Mapping[str, str]:

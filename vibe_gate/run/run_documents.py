@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -255,17 +256,19 @@ def list_unreviewed(
     """Everything that judges were not shown, with the reason: silence about it would look like
     approval.
     """
-    criteria = [criterion for rubric in rubrics for criterion in rubric.judge_criteria]
+    criteria = list(chain.from_iterable(rubric.judge_criteria for rubric in rubrics))
     concerned_files: list[FileDiff] = []
     other_files: list[FileDiff] = []
     for file in change.files:
-        is_concerned = any(criterion.concerns(file) for criterion in criteria)
-        (concerned_files if is_concerned else other_files).append(file)
-    if answers.silence and not concerned_files:
-        return _whole_files(change.files, answers.silence)
-    if answers.silence:
+        if any(criterion.concerns(file) for criterion in criteria):
+            concerned_files.append(file)
+        else:
+            other_files.append(file)
+    if answers.unasked and not concerned_files:
+        return _whole_files(change.files, answers.unasked)
+    if answers.unasked:
         return (
-            *_whole_files(concerned_files, answers.silence),
+            *_whole_files(concerned_files, answers.unasked),
             *_whole_files(other_files, Unconcerned()),
         )
     return (*_missed_lines(answers), *_whole_files(other_files, Unconcerned()))
@@ -275,13 +278,13 @@ def _missed_lines(answers: Answers) -> list[Unreviewed]:
     """What judges of the rubrics that were asked did not see; with their ids if others did."""
     rubric_ids: dict[Unreviewed, list[str]] = {}
     for rubric_id, question_votes in answers.by_rubric.items():
-        missed = dict.fromkeys(item for votes in question_votes for item in votes.unreviewed)
-        for item in missed:
-            rubric_ids.setdefault(item, []).append(rubric_id)
+        missed_places = chain.from_iterable(votes.unreviewed for votes in question_votes)
+        for place in dict.fromkeys(missed_places):
+            rubric_ids.setdefault(place, []).append(rubric_id)
     lines = []
-    for item, ids in rubric_ids.items():
+    for place, ids in rubric_ids.items():
         is_missed_by_all = len(ids) == len(answers.by_rubric)
-        lines.append(item if is_missed_by_all else replace(item, rubrics=tuple(ids)))
+        lines.append(place if is_missed_by_all else replace(place, rubrics=tuple(ids)))
     return lines
 
 

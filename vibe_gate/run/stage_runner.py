@@ -298,12 +298,12 @@ class Stages:
 
         UsageError: they must, and a cassette would take them out of it.
         """
-        shown = {"session": visibility}
-        if may_leave(shown):
+        visibilities = {"session": visibility}
+        if may_leave(visibilities):
             return
         if self.model.wire.mode == "record":
             raise UsageError(_NO_CASSETTE)
-        self.run.record.add_to_run_document(shown=shown)
+        self.run.record.add_to_run_document(shown=visibilities)
         self.turns.private = True
 
     def _end_stage(self, result: StageResult, status: str, remark: str = "") -> StageResult:

@@ -265,11 +265,11 @@ async def _run_steps(
     defaults = Defaults(request.model or plan.defaults.model, plan.defaults.workspace)
     deadline = stages.run.deadline
     try:
-        async with asyncio.timeout(deadline.left() + GRACE_S):
+        async with asyncio.timeout(deadline.seconds_left() + GRACE_S):
             stages.trees.own.apply_patch(plan.patch)
             await plan.steps(Workflow(stages, defaults))
     except TimeoutError as error:
-        if deadline.left():
+        if deadline.seconds_left():
             return "error", repr(error)
         return "inconclusive", deadline.reached
     except GateError as error:

@@ -24,7 +24,9 @@ def move_worktree_stores(repository: Repository, state: CloneState, now: datetim
     tops = repository.linked_tops()
     if not tops:
         return
-    names = (os.fspath(path) for top in tops for path in (top, top.resolve()))
+    names = []
+    for top in tops:
+        names += [os.fspath(top), os.fspath(top.resolve())]
     state.worktree_tops.note(names)
     for top in repository.worktrees_with_stores():
         try:
@@ -47,9 +49,9 @@ def move_worktree_stores(repository: Repository, state: CloneState, now: datetim
 def _remark_of_left(reasons: Sequence[str], worktree: str) -> str:
     """What stays in a worktree, and why."""
     counts = ", ".join(f"{count} {reason}" for reason, count in sorted(Counter(reasons).items()))
-    items = (
-        "1 run or session stays" if len(reasons) == 1 else f"{len(reasons)} runs and sessions stay"
-    )
+    items = f"{len(reasons)} runs and sessions stay"
+    if len(reasons) == 1:
+        items = "1 run or session stays"
     return (
         f"{items} in worktree {worktree} ({counts}); `git worktree remove` would delete what stays there. "
         "The next command tries again."

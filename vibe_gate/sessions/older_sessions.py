@@ -27,17 +27,11 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     OSError, ValueError.
     """
     with path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"it is larger than {MAX_FILE_BYTES:,} bytes")
-    document = parse_object(data)
-    metadata = document.get("metadata")
-    messages = document.get("messages")
-    if not isinstance(metadata, dict) or not isinstance(messages, list) or not messages:
-        raise ValueError(
-            'it is not {"metadata": {...}, "messages": [...]} with at least one message'
-        )
-    session_id = _read_session_id(metadata, data)
+    metadata, messages = _parse_parts(content)
+    session_id = _read_session_id(metadata, content)
     cwd = _text(metadata.get("environment"), "working_directory")
     began_at = _parse_time(metadata.get("start_time"), now)
     texts = {
@@ -65,47 +59,70 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     return {**texts, "created_at": began_at, "updated_at": began_at}, entries
 
 
-def _read_session_id(metadata: Mapping[str, Any], data: bytes) -> str:
+def _parse_parts(content: bytes) -> tuple[dict[str, Any], list[object]]:
+    """The metadata, and the messages. ValueError."""
+    document = parse_object(content)
+    metadata = document.get("metadata")
+    messages = document.get("messages")
+    if not isinstance(metadata, dict) or not isinstance(messages, list) or not messages:
+        raise ValueError(
+            'it is not {"metadata": {...}, "messages": [...]} with at least one message'
+        )
+    return metadata, messages
+
+
+def _read_session_id(metadata: Mapping[str, Any], content: bytes) -> str:
     """The UUID that the file names, else one made of the name that it has, or of its bytes."""
     name = _text(metadata, "session_id")
     if is_uuid(name):
         return name
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, name or hashlib.sha256(data).hexdigest()))
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, name or hashlib.sha256(content).hexdigest()))
 
 
 def _convert_message(message: Mapping[str, Any], number: int) -> Entry:
     """What the entry of a message says. ValueError."""
     text = "\n".join(_text(block, "text") for block in message_blocks({"message": message}))
-    block = {"type": "text", "text": text or "(empty)"}
     match message.get("role"):
         case "user":
-            return {"type": "user", "message": {"role": "user", "content": [block]}}
+            return _user_entry(_text_block(text))
         case "tool":
             result = {
                 "type": "tool_result",
                 "tool_use_id": _text(message, "tool_call_id"),
                 "content": text,
             }
-            return {"type": "user", "message": {"role": "user", "content": [result]}}
+            return _user_entry(result)
         case "system":  # told to no model again: an agent has a system prompt of its own
             return {"type": "system", "subtype": "informational", "content": text, "isMeta": True}
         case "assistant":
-            calls = message.get("tool_calls")
-            content = [_convert_call(call) for call in calls] if isinstance(calls, list) else []
-            if text or not content:
-                content = [block, *content]
-            reply = {
-                "id": f"msg_{number}",
-                "type": "message",
-                "role": "assistant",
-                "model": "unknown",
-                "content": content,
-                "usage": {"input_tokens": 0, "output_tokens": 0},
-            }
-            return {"type": "assistant", "message": reply}
+            return _assistant_entry(message, text, number)
     raise ValueError(
         f"its message {number + 1} has none of the roles user, assistant, tool, system"
     )
+
+
+def _text_block(text: str) -> Entry:
+    return {"type": "text", "text": text or "(empty)"}
+
+
+def _user_entry(block: Entry) -> Entry:
+    return {"type": "user", "message": {"role": "user", "content": [block]}}
+
+
+def _assistant_entry(message: Mapping[str, Any], text: str, number: int) -> Entry:
+    calls = message.get("tool_calls")
+    content = [_convert_call(call) for call in calls] if isinstance(calls, list) else []
+    if text or not content:
+        content = [_text_block(text), *content]
+    reply = {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": "unknown",
+        "content": content,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }
+    return {"type": "assistant", "message": reply}
 
 
 def _convert_call(call: object) -> Entry:

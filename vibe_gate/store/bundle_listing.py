@@ -30,10 +30,9 @@ from vibe_gate.domain.bundles import (
 )
 from vibe_gate.errors import UsageError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import read_object
+from vibe_gate.store.bundle_location import read_object, read_unsealed_state
 from vibe_gate.store.bundle_seal import read_summary
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.ndjson_log import Lock
 from vibe_gate.store.store_folder import open_store_folder, unreadable_store_error
 
 if TYPE_CHECKING:
@@ -180,33 +179,37 @@ def _read_entries(
     digests.
     """
     indexed = {} if index is None else index.folders()
+    keys = [key for key in store.folders() if bundle_names.is_key(key)]
     settled_ns = time.time_ns() - RACY_NS  # the file system's clock is this one
     entries: list[RunEntry] = []
     unchanged: list[tuple[str, str]] = []
     changed: dict[str, tuple[int, str]] = {}
-    keys = [key for key in store.folders() if bundle_names.is_key(key)]
     for key in keys:
         if key.startswith(REPLAY) and not replays:
             continue
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
             ctime = store.status(key).st_ctime_ns
-            indexed_ctime, data = indexed.get(key, (0, ""))
+            indexed_ctime, text = indexed.get(key, (0, ""))
             if indexed_ctime == ctime:
-                unchanged.append((data, key))
+                unchanged.append((text, key))
                 continue
             runs = _read_key(store.folder(key), key)
-            is_final = all(run.state == "sealed" for run in runs)
-            if runs and ctime < settled_ns and is_final:
-                changed[key] = ctime, _encode_entries(runs)
             entries += runs
+            if ctime < settled_ns and _are_sealed(runs):
+                changed[key] = ctime, _encode_entries(runs)
     # What the index says of a key begins with the newest run: the greatest texts have the newest
     # runs.
-    for data, key in sorted(unchanged, reverse=True)[:limit]:
-        entries += _decode_entries(key, data) or _read_key(store.folder(key), key)
+    for text, key in sorted(unchanged, reverse=True)[:limit]:
+        entries += _decode_entries(key, text) or _read_key(store.folder(key), key)
     deleted_keys = indexed.keys() - keys
     if index is not None and (changed or deleted_keys):
         index.update(changed, deleted_keys)
     return entries
+
+
+def _are_sealed(runs: list[RunEntry]) -> bool:
+    """Whether there are runs, and all have ended: what the index says of them stays true."""
+    return bool(runs) and all(run.state == "sealed" for run in runs)
 
 
 def _encode_entries(runs: list[RunEntry]) -> str:
@@ -220,13 +223,13 @@ def _encode_entries(runs: list[RunEntry]) -> str:
     return json.dumps(rows, separators=(",", ":"))
 
 
-def _decode_entries(key: str, data: str) -> list[RunEntry] | None:
+def _decode_entries(key: str, text: str) -> list[RunEntry] | None:
     """The sealed runs of a key as the index has them; None if that is damaged, or has other
     fields.
     """
     entries = []
     try:
-        for row in json.loads(data):
+        for row in json.loads(text):
             if len(row) != len(RunEntry.__struct_fields__) - 2:  # without key and state
                 return None
             run_id, *fields, rubrics, changed_paths, extent = row
@@ -253,10 +256,8 @@ def read_entry(key: Folder, bare: RunEntry) -> RunEntry:
         summary = read_summary(read_object(bundle, bundle_names.SUMMARY))
         return entry_of_summary(bare, summary)
     except FileNotFoundError:
-        bundle = key.folder(
-            bare.run_id
-        )  # a cleaner may have it: what is missing is only the first that went
-        return replace(bare, state="running" if Lock.is_held(bundle) else "incomplete")
+        # A cleaner may have it: what is missing is only the first that went.
+        return replace(bare, state=read_unsealed_state(key.folder(bare.run_id)))
     except (OSError, ValueError):
         return bare
 

@@ -268,10 +268,16 @@ def read_bundle_state(bundle: Folder, run: Folder | None = None) -> BundleState:
     """
     if bundle.has(bundle_names.SUMMARY):
         return "sealed"
-    if Lock.is_held(run or bundle):
-        return "running"
+    state = read_unsealed_state(run or bundle)
     # It may have been sealed before the lock was tried.
-    return "sealed" if bundle.has(bundle_names.SUMMARY) else "incomplete"
+    if state == "incomplete" and bundle.has(bundle_names.SUMMARY):
+        return "sealed"
+    return state
+
+
+def read_unsealed_state(run: Folder) -> Literal["running", "incomplete"]:
+    """Of a run without a summary: whether its writer lives. OSError."""
+    return "running" if Lock.is_held(run) else "incomplete"
 
 
 def open_bundle_folder(root: Path) -> Folder:

@@ -132,28 +132,16 @@ def correlate_hooks(
 
     A start without an end is a failed call, and a missing event unless it was denied.
     """
-    starts: dict[str, HookMark] = {}
-    ends: dict[str, HookMark] = {}
+    starts, ends, warnings = _pair_marks(marks)
     missing: list[str] = []
-    warnings: list[str] = []
-    for mark in marks:
-        if mark.hook not in _ENDS and mark.hook != "PreToolUse":
-            continue
-        side = starts if mark.hook == "PreToolUse" else ends
-        if not mark.tool_use_id:
-            warnings.append(f"hook {mark.seq} ({mark.hook}) has no tool_use_id")
-        elif mark.tool_use_id in side:
-            warnings.append(f"hook {mark.seq} ({mark.hook}) repeats {mark.tool_use_id}")
-        else:
-            side[mark.tool_use_id] = mark
     calls: list[tuple[int, ToolCall]] = []
-    for name in starts | ends:
-        start, end = starts.get(name), ends.get(name)
+    for tool_use_id in starts | ends:
+        start, end = starts.get(tool_use_id), ends.get(tool_use_id)
         if start is None:
-            missing.append(f"PreToolUse {name}")
-        if end is None and name not in denied:
-            missing.append(f"PostToolUse {name}")
-        first = start or ends[name]
+            missing.append(f"PreToolUse {tool_use_id}")
+        if end is None and tool_use_id not in denied:
+            missing.append(f"PostToolUse {tool_use_id}")
+        first = start or ends[tool_use_id]
         calls.append((first.seq, _call(start, end, first)))
     calls.sort(key=lambda call: call[0])
     status = HookCaptureStatus(
@@ -162,6 +150,29 @@ def correlate_hooks(
         warnings=tuple(warnings),
     )
     return tuple(call for _, call in calls), status
+
+
+def _pair_marks(
+    marks: Iterable[HookMark],
+) -> tuple[dict[str, HookMark], dict[str, HookMark], list[str]]:
+    """The first start and the first end of each call by its id, and what is wrong with others."""
+    starts: dict[str, HookMark] = {}
+    ends: dict[str, HookMark] = {}
+    warnings: list[str] = []
+    for mark in marks:
+        if mark.hook == "PreToolUse":
+            side = starts
+        elif mark.hook in _ENDS:
+            side = ends
+        else:
+            continue
+        if not mark.tool_use_id:
+            warnings.append(f"hook {mark.seq} ({mark.hook}) has no tool_use_id")
+        elif mark.tool_use_id in side:
+            warnings.append(f"hook {mark.seq} ({mark.hook}) repeats {mark.tool_use_id}")
+        else:
+            side[mark.tool_use_id] = mark
+    return starts, ends, warnings
 
 
 def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> ToolCall:
@@ -177,10 +188,13 @@ def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> Tool
 
 def count_changes(changes: Iterable[ChangeType]) -> FileStats:
     """Changed files by kind of change; a changed type counts as modified."""
-    kinds = Counter(changes)
-    counts = {"added": kinds["added"], "deleted": kinds["deleted"], "renamed": kinds["renamed"]}
+    counts = Counter(changes)
     return FileStats(
-        **counts, modified=kinds["modified"] + kinds["type_changed"], total=kinds.total()
+        added=counts["added"],
+        modified=counts["modified"] + counts["type_changed"],
+        deleted=counts["deleted"],
+        renamed=counts["renamed"],
+        total=counts.total(),
     )
 
 
