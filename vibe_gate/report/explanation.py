@@ -5,7 +5,7 @@ Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import UNSET, Struct
 
@@ -47,16 +47,31 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
     yield "place", sentences.place_words_of(finding)
     if of.question:
         yield "asked", _cut_text(of.question)
-    for number, evidence in enumerate(finding.evidence[:MAX_QUOTES]):
-        yield "" if number else "lines", _quoted(evidence)
+    yield from _label_first("lines", map(_quoted, finding.evidence[:MAX_QUOTES]))
     yield "answer", _cut_text(finding.message)
-    if counterexample := queries.counterexample_of(finding, summary):
+    yield from _reason_rows(finding, summary)
+    yield from _label_first("people", map(_cut_text, _people(of)))
+    yield "run", summary.run_id
+    yield from _next_steps(finding, summary)
+
+
+def _label_first(label: str, texts: Iterable[str]) -> Iterator[Row]:
+    """The texts as rows of which the first has the label."""
+    for number, text in enumerate(texts):
+        yield "" if number else label, text
+
+
+def _reason_rows(finding: Finding, summary: Summary) -> Iterator[Row]:
+    """What supports the finding, and what was said against it."""
+    counterexample = queries.counterexample_of(finding, summary)
+    if counterexample:
         yield "e.g.", _cut_text(counterexample)
     if finding.proof is not UNSET:
         yield "test", _cut_text(sentences.proof_sentence(finding.proof))
         if finding.proof.test:
             yield "", _cut_text(f"repeat: {finding.proof.command}")
-    if votes := _votes(finding, summary):
+    votes = _votes(finding, summary)
+    if votes:
         yield "votes", votes
     if finding.second_look is not UNSET:
         if dispute := sentences.dispute_sentence(finding.second_look):
@@ -64,10 +79,6 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
         yield "look", _cut_text(sentences.second_look_sentence(finding.second_look))
         for evidence in queries.refuting_lines(finding.second_look)[:MAX_QUOTES]:
             yield "", _quoted(evidence)
-    for number, text in enumerate(_people(of)):
-        yield "" if number else "people", _cut_text(text)
-    yield "run", summary.run_id
-    yield from _next_steps(finding, summary)
 
 
 def _quoted(evidence: CheckedEvidence) -> str:

@@ -134,59 +134,83 @@ def _install_agent(agent: HookedAgent, installation: AgentInstallation) -> int:
 
     Twice is once.
     """
-    restart = f"Restart running sessions of {agent.title} to load it."
-    place = installation.place
-    if place == "user":
-        path = agent.user_settings(read_process_environment().variables)
-        stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, path.parent)
-        if _add(path, path.parent, agent.hooks(user=True, stop_gate=stop_gate)):
-            complain(
-                "Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records)."
-            )
-            complain(
-                "Elsewhere they do nothing. If a project's settings have these hooks too, events are kept once."
-            )
-            complain(
-                "Run `vibe-gate install git` in each repository: git then refuses commits past its hooks."
-            )
-            complain(restart)
-        if not stop_gate:
-            complain(STOP_ADVICE.format(f"{agent.name} --user"))
+    if installation.place == "user":
+        _install_for_user(agent, installation)
         return PASS
     with open_repository_here() as repository:
-        is_shared = place == "shared"
-        _require_own_file(agent, repository, is_shared=is_shared)
-        path = _settings(repository, agent, is_shared=is_shared)
-        stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, repository.root)
-        if _add(path, repository.root, agent.hooks(shared=is_shared, stop_gate=stop_gate)):
-            if is_shared:
-                complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
-                complain(
-                    "It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning."
-                )
-            for note in (*agent.notes, restart):
-                complain(note)
-        if not stop_gate:
-            option = " --shared" if is_shared else ""
-            complain(STOP_ADVICE.format(agent.name + option))
+        is_shared = installation.place == "shared"
+        _install_in_repository(agent, installation, repository, is_shared=is_shared)
         if not is_shared:
             for note in _worktree_notes(agent):
                 complain(note)
             _exclude(repository, agent)
         elif agent.local == agent.shared:
             _take_back(repository, agent)
-        try:  # what the guard cannot see, git refuses
-            emit("\n".join(git_hooks.install(repository, __version__, (TRANSACTION,)).lines) + "\n")
-        except GateError as error:
-            complain(f"git's {TRANSACTION} hook was not installed: {error}")
-        if not git_hooks.has_gate(repository):
-            complain(
-                "No gate at commits yet, and git refuses nothing until there is: run `vibe-gate install git`."
-            )
-            complain(
-                "If a framework manages the hooks, it prints what to add to the framework's settings."
-            )
+        _install_git_guard(repository)
     return PASS
+
+
+def _restart_note(agent: HookedAgent) -> str:
+    return f"Restart running sessions of {agent.title} to load it."
+
+
+def _install_for_user(agent: HookedAgent, installation: AgentInstallation) -> None:
+    """Merge our hooks into the settings of all repositories."""
+    path = agent.user_settings(read_process_environment().variables)
+    stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, path.parent)
+    if _add(path, path.parent, agent.hooks(user=True, stop_gate=stop_gate)):
+        complain(
+            "Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records)."
+        )
+        complain(
+            "Elsewhere they do nothing. If a project's settings have these hooks too, events are kept once."
+        )
+        complain(
+            "Run `vibe-gate install git` in each repository: git then refuses commits past its hooks."
+        )
+        complain(_restart_note(agent))
+    if not stop_gate:
+        complain(STOP_ADVICE.format(f"{agent.name} --user"))
+
+
+def _install_in_repository(
+    agent: HookedAgent,
+    installation: AgentInstallation,
+    repository: Repository,
+    *,
+    is_shared: bool,
+) -> None:
+    """Merge our hooks into the settings of the working tree, or of everyone who works in it."""
+    _require_own_file(agent, repository, is_shared=is_shared)
+    path = _settings(repository, agent, is_shared=is_shared)
+    stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, repository.root)
+    if _add(path, repository.root, agent.hooks(shared=is_shared, stop_gate=stop_gate)):
+        if is_shared:
+            complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
+            complain(
+                "It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning."
+            )
+        for note in (*agent.notes, _restart_note(agent)):
+            complain(note)
+    if not stop_gate:
+        option = " --shared" if is_shared else ""
+        complain(STOP_ADVICE.format(agent.name + option))
+
+
+def _install_git_guard(repository: Repository) -> None:
+    """Add git's hook for what the guard of an agent cannot see, and say what else is missing."""
+    try:
+        installed = git_hooks.install(repository, __version__, (TRANSACTION,))
+        emit("\n".join(installed.lines) + "\n")
+    except GateError as error:
+        complain(f"git's {TRANSACTION} hook was not installed: {error}")
+    if not git_hooks.has_gate(repository):
+        complain(
+            "No gate at commits yet, and git refuses nothing until there is: run `vibe-gate install git`."
+        )
+        complain(
+            "If a framework manages the hooks, it prints what to add to the framework's settings."
+        )
 
 
 def _worktree_notes(agent: HookedAgent) -> tuple[str, ...]:

@@ -170,11 +170,13 @@ class _Figures(Struct, frozen=True):
     """What a picture of bars shows."""
 
     id: str
+    """Of its element."""
     title: str
     head: str
     """Above the names."""
     series: Sequence[Series]
     format: Callable[[float], str]
+    """Makes a figure a text."""
 
 
 def _draw_figures(
@@ -187,17 +189,15 @@ def _draw_figures(
     ranked = sorted(totals, key=lambda name: (-totals[name], name))
     if not ranked:
         return
-    used = []
-    for index in range(len(figures.series)):
-        if any(values_by_name[name][index] for name in ranked):
-            used.append(index)
+    used = _used_series([values_by_name[name] for name in ranked])
     bars = []
     lines = []
     for name in ranked[:MAX_ROWS]:
-        values, link = values_by_name[name], links.get(name, "")
-        texts = [figures.format(value) for value in values]
+        link = links.get(name, "")
+        texts = [figures.format(value) for value in values_by_name[name]]
         total = figures.format(totals[name])
-        bars.append(Bar(name, tuple(map(Part, values, texts)), total, link))
+        parts = tuple(map(Part, values_by_name[name], texts))
+        bars.append(Bar(name, parts, total, link))
         cells = [texts[index] for index in used]
         lines.append(table_row((svg.link_text(name, link), *cells, total)))
     if len(ranked) > MAX_ROWS:
@@ -211,6 +211,11 @@ def _draw_figures(
     picture = svg.draw_rows(bars, figures.series)
     caption = svg.draw_legend(legend)
     yield svg.render_figure(figures.id, figures.title, picture, caption, heads, lines)
+
+
+def _used_series(rows: Sequence[Sequence[float]]) -> list[int]:
+    """The indexes of the series that have a figure in any of the rows."""
+    return [index for index in range(len(rows[0])) if any(values[index] for values in rows)]
 
 
 def _sum_of_others(names: Sequence[str], totals: Mapping[str, float], figures: _Figures) -> Bar:

@@ -176,17 +176,12 @@ def _draw_edges(
     skipped = {name for name, box in boxes.items() if box.style == "skipped"}
     styles = ("edge", "edge skip", "head", "edge critical", "head critical")
     paths: dict[str, list[str]] = {style: [] for style in styles}
-    for (upper, lower), (top, below) in zip(
-        pairwise(layout.rows), pairwise(layout.tops), strict=True
-    ):
+    layer_pairs = zip(pairwise(layout.rows), pairwise(layout.tops), strict=True)
+    for (upper, lower), (top, below) in layer_pairs:
         for slot in upper:
             start = top + layout.box_height * len(slot.group)
             for target in slot.after:
-                style = "edge"
-                if (id(slot), id(target)) in waited_steps:
-                    style = "edge critical"
-                elif not skipped.isdisjoint((*slot.group, *target.group)):
-                    style = "edge skip"
+                style = _edge_style(slot, target, skipped, waited_steps)
                 paths[style].append(_edge_path(slot.middle, start, target.middle, below))
         for target in lower:
             if not target.group or not target.before:
@@ -198,6 +193,20 @@ def _draw_edges(
     for style, style_paths in paths.items():
         if style_paths:
             yield tag("path", d="".join(style_paths), class_=style)
+
+
+def _edge_style(
+    slot: Slot,
+    target: Slot,
+    skipped: Collection[str],
+    waited_steps: Collection[tuple[int, int]],
+) -> str:
+    """The class of a line: the run's end waited for the step, or a node of it did not run."""
+    if (id(slot), id(target)) in waited_steps:
+        return "edge critical"
+    if any(name in skipped for name in (*slot.group, *target.group)):
+        return "edge skip"
+    return "edge"
 
 
 def _draw_boxes(

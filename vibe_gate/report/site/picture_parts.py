@@ -46,9 +46,9 @@ def draw_over_time(
     series: Sequence[Series],
     rows: Sequence[tuple[DaySpan, Sequence[LinkedValue]]],
     tick: Callable[[float], str],
+    *,
     form: str = ",.0f",
     caption: Html | str | None = None,
-    *,
     adds_up: bool = False,
 ) -> Html:
     """Columns, one for each span of time. `adds_up`: the table has a column of totals."""

@@ -91,8 +91,8 @@ def draw_spending(site: Site) -> Html | None:
         series,
         [(span, values[: len(series)]) for span, values in rows],
         _dollar_tick,
-        ".4f",
-        _dearest_day(site),
+        form=".4f",
+        caption=_dearest_day(site),
         adds_up=True,
     )
 
