@@ -289,7 +289,7 @@ def _not_judged_again(
     """Those about other files that did not pass, and of which a rubric was not asked again about
     later ones.
     """
-    current_rubrics = set()
+    current_rubrics: set[str] = set()
     for verdict in current_verdicts:
         current_rubrics.update(rubric.id for rubric in verdict.facts.rubrics)
     last_trees = {}
