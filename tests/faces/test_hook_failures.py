@@ -76,7 +76,7 @@ def run_hook(repository: Hooked, program: list[str], stage: str) -> Done:
 CRASHES = {
     "reviewing": "del review_in, Repository\n",
     "message": "del agent_hints\n",
-    "record": "del _said, Updates\n",
+    "record": "del _report_failure, Updates\n",
 }
 
 

@@ -49,7 +49,12 @@ def test_what_was_asked_before_there_were_other_claims_has_its_key(message, key)
     claims = (Claim("message", message),) if message else ()
     versions, content_ids = {"v": "1"}, ("a" * 40, "b" * 40)
     asked = question_key(
-        content_ids=content_ids, rubric="c" * 64, model="m", versions=versions, claims=claims, template=6
+        content_ids=content_ids,
+        rubric="c" * 64,
+        model="m",
+        versions=versions,
+        claims=claims,
+        template=6,
     )
     assert asked == key
 
