@@ -27,10 +27,12 @@ class DeadlineReached(InfrastructureError):
 
 
 class Deadline(Struct, frozen=True):
-    """When a run must end: `seconds` after it `began` on the clock `time.monotonic`."""
+    """When a run must end."""
 
     began: float
+    """On the clock `time.monotonic`."""
     seconds: float
+    """How long it may take."""
 
     def seconds_left(self) -> float:
         """Seconds until then; 0 if it has passed."""

@@ -25,17 +25,16 @@ Row = tuple[str, str]
 
 
 class Explanation(Struct, frozen=True):
-    """What is known of a finding. `question`: what its criterion asks, "" if that is not known any
-    more.
-
-    `labels` and `overrides`: those of this finding.
-    """
+    """What is known of a finding."""
 
     finding: Finding
     summary: Summary
     question: str
+    """What its criterion asks; "" if that is not known any more."""
     labels: Sequence[Label] = ()
+    """Those of this finding."""
     overrides: Sequence[Override] = ()
+    """Those of this finding."""
 
 
 def explanation_rows(of: Explanation) -> Iterator[Row]:

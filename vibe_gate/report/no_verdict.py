@@ -27,18 +27,21 @@ MAX_REASONS_TOLD = 20
 
 
 class NoVerdict(Struct, frozen=True):
-    """Why a job has no verdict on `head`, a sentence each; `name` as a Report's.
-
-    `blocks`: the job fails. `quiet`: it is said only where a verdict stood.
-    """
+    """Why a job has no verdict on a commit."""
 
     head: str
+    """The commit."""
     reasons: tuple[str, ...]
+    """A sentence each."""
     name: str
+    """As a Report's."""
     links: Links
     next: str = "repair this and push; if the cause was outside of the change, re-run the job"
+    """What the reader does, without a full stop."""
     blocks: bool = True
+    """Whether the job fails."""
     quiet: bool = False
+    """Whether it is said only where a verdict stood."""
 
 
 def no_verdict_comment(no_verdict: NoVerdict, before: str) -> str:

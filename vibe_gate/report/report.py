@@ -14,34 +14,36 @@ from vibe_gate.report.round import Round
 
 
 class Report(Struct, frozen=True):
-    """A run as it is told.
-
-    `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" if there is
-    none), `artifact` whether the bundle is uploaded, `number` the pull request's. `name` tells
-    several gates of one repository apart (a matrix); "" if there is one. `review` is the command
-    that repeats the review here, without `vibe-gate review`.
-    `fork`: the pull request is a fork's. `dependabot`: Dependabot started the job. `blocks` is
-    False if the job succeeds whatever the verdict (`mode: warn`). `remarks` are sentences in sight:
-    approvals that do not count.
-    `replayed`: what the change's own rubrics would have said of earlier runs. `claimed`: a job that
-    the change controls says so.
-    """
+    """A run as it is reported to people."""
 
     summary: Summary
     notes: tuple[str, ...]
+    """The review's sentences."""
     round: Round
     links: Links | None = None
+    """Addresses of a job's run and repository; None outside of a job."""
     patch: str = ""
+    """The redacted change.patch as text; "" if there is none."""
     artifact: bool = False
+    """Whether the bundle is uploaded."""
     number: int | None = None
+    """The pull request's."""
     name: str = ""
+    """Tells several gates of one repository apart (a matrix); "" if there is one."""
     review: str = ""
+    """The arguments of `vibe-gate review` that repeat the review in a clone."""
     fork: bool = False
+    """Whether the pull request is a fork's."""
     dependabot: bool = False
+    """Whether Dependabot started the job."""
     blocks: bool = True
+    """False if the job succeeds whatever the verdict (`mode: warn`)."""
     remarks: tuple[str, ...] = ()
+    """Sentences in sight: approvals that do not count."""
     replayed: Replayed = Replayed()
+    """What the change's own rubrics would have said of earlier runs."""
     claimed: bool = False
+    """Whether a job that the change controls says so."""
 
     @property
     def usd(self) -> float:

@@ -34,12 +34,19 @@ class Round(Struct, frozen=True):
     """What is to be said of a run, given what was said before."""
 
     number: int
+    """From 1."""
     head: str
     """The full commit id."""
     new: tuple[Finding, ...] = ()
+    """Not said before, or said to be fixed and back."""
     open: tuple[Finding, ...] = ()
+    """Said before, still there."""
     fixed: tuple[ReportedFinding, ...] = ()
+    """Said before, gone, and its lines changed."""
     withheld: tuple[Finding, ...] = ()
+    """New, but no blocker and on lines that did not change since the last round: counted, not
+    said.
+    """
     reappeared: frozenset[str] = frozenset()
     """Fingerprints among `new` that were called fixed before."""
     unanswered: tuple[ReportedFinding, ...] = ()

@@ -132,12 +132,12 @@ class Lane(Struct, frozen=True):
 
 
 class _Plot(Struct, frozen=True):
-    """Where columns and lines stand: as many steps to the right as there are bars, and upwards from
-    0 to `most`.
-    """
+    """Where columns and lines stand."""
 
     bars: int
+    """So many steps there are to the right."""
     most: float
+    """The value at the top; 0 is at the bottom."""
 
     @property
     def step(self) -> float:

@@ -112,10 +112,11 @@ class TurnSummary(SeedModel, frozen=True, kw_only=True):
 
 
 class HookMark(Struct, frozen=True):
-    """What correlation needs of one line of hooks.ndjson. `ts` in milliseconds."""
+    """What correlation needs of one line of hooks.ndjson."""
 
     seq: int
     ts: int
+    """In milliseconds."""
     hook: str
     tool_use_id: str
     tool_name: str

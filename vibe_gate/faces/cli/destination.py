@@ -43,20 +43,21 @@ _HOST = re.compile(
 
 
 class Remote(Struct, frozen=True):
-    """A repository on a server as a remote's URL names it: `server` is its host, with the port of
-    an https URL.
-    """
+    """A repository on a server as a remote's URL names it."""
 
     server: str
+    """The host, with the port of an https URL."""
     repository: str
+    """As the URL has it."""
 
 
 class Destination(Struct, frozen=True):
-    """Where to post. The addresses have no slash at their end; `repository` is "owner/name"."""
+    """Where to post. The addresses have no slash at their end."""
 
     server_url: str
     api_url: str
     repository: str
+    """"owner/name"."""
     token: str
 
     def __repr__(self) -> str:  # without the token

@@ -57,14 +57,12 @@ not stop git.
 
 
 class Effect(Struct, frozen=True):
-    """What a verdict does to git (see docs/guides/hooks.md). `code` is the hook's exit code: 0 lets
-    git continue.
-
-    `warning` is a sentence to be shown prominently, or "".
-    """
+    """What a verdict does to git (see docs/guides/hooks.md)."""
 
     code: int
+    """The hook's exit code: 0 lets git continue."""
     warning: str = ""
+    """A sentence to be shown prominently, or ""."""
 
     @property
     def blocks(self) -> bool:
@@ -101,26 +99,28 @@ NO_FRAMEWORK = FrameworkCall()
 
 
 class Hook(Struct, frozen=True):
-    """One call by git: its stage, its arguments and its environment.
-
-    `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git
-    writes to the hook, `say` prints lines for people, `state` gives the shared state of a common
-    git directory, opened once.
-    `terminal` opens that of whoever runs git, None if nobody can be asked there.
-    """
+    """One call by git: its stage, its arguments and its environment."""
 
     stage: HookName
     words: tuple[str, ...]
+    """Git's own arguments."""
     environment: Environment
     start: Path
+    """The folder in which git calls the hook."""
     clock: Callable[[], datetime]
     parent: int
+    """The id of the calling process, git itself with `install git`."""
     stdin: Callable[[], str]
+    """Reads what git writes to the hook."""
     say: Callable[[str], None]
+    """Prints lines for people."""
     state: Callable[[Path], CloneState]
+    """Gives the shared state of a common git directory, opened once."""
     framework: FrameworkCall = NO_FRAMEWORK
     strict: bool = False
+    """Whether git is stopped where the hook would only warn."""
     terminal: Callable[[], AbstractContextManager[Terminal | None]] = terminal
+    """Opens that of whoever runs git; None if nobody can be asked there."""
     progress: Callable[[str], None] = print
     """Prints a line that matters only while the hook works."""
 

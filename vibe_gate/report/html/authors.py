@@ -21,48 +21,47 @@ MAX_PROMPTS = 5_000_000
 
 
 class WritingTurn(Struct, frozen=True):
-    """A turn of a captured session that wrote changed lines; also what a tool's record says of one.
-
-    `turn` is None if the record names none. `source` is "captured", or the name of the tool whose
-    record says so.
-    `asked` is the prompt's first line, `prompt` the whole of it; both are "" if the page is made
-    without prompts.
+    """A turn of a captured session that wrote changed lines; also what a tool's record says of
+    one.
     """
 
     agent: str
     session: str
     turn: int | None
+    """Its number; None if the record names none."""
     at: datetime | None = None
     asked: str = ""
+    """The prompt's first line; "" if the page is made without prompts."""
     prompt: str = ""
+    """The prompt; "" if the page is made without prompts."""
     source: str = "captured"
+    """"captured", or the name of the tool whose record says so."""
 
 
 class WrittenLines(Struct, frozen=True, array_like=True):
     """Lines of a file after the change that one tool call wrote, both ends included.
 
-    `writer` is an index of the turns. On the page an array in this order.
+    On the page an array in this order.
     """
 
     path: str
     line: int
     end_line: int
     writer: int
+    """An index of the turns."""
     tool: str = ""
     tool_use_id: str = ""
 
 
 class Authors(Struct, frozen=True):
-    """Turns and the changed lines that they wrote, in the order of the change.
-
-    `withheld`: there were prompts. `untold`: sessions were captured, but the reviewed files cannot
-    be had any more.
-    """
+    """Turns and the changed lines that they wrote, in the order of the change."""
 
     turns: tuple[WritingTurn, ...] = ()
     lines: tuple[WrittenLines, ...] = ()
     withheld: bool = False
+    """Whether there were prompts, which are left out."""
     untold: bool = False
+    """Whether sessions were captured, but the reviewed files cannot be had any more."""
 
     def without_prompts(self) -> Authors:
         """The same for a page that others may read."""
