@@ -99,6 +99,15 @@ class CaseTask(Struct, frozen=True):
     judge: JudgeWish = "if checks pass"
 
 
+class _CaseReview(Struct, frozen=True):
+    """A review that was made of a case."""
+
+    summary: Summary
+    model_use: ModelUse
+    cli: str
+    """The version of Claude Code, "" if no model was asked."""
+
+
 class CaseSet(Struct, frozen=True):
     """The labelled cases of a folder."""
 
@@ -164,26 +173,15 @@ class CaseSet(Struct, frozen=True):
                 wire=Wire(wire, cassettes[wire]),
                 mode=CalibrationMode(),
             )
-            stand_in_folder = Path(folder, "repository")
-            with (
-                self.repository.with_trees(stand_in_folder, (self.tree.id, *trees)) as stand_in,
-                open_state(self.repository.common_dir) as project_state,
-                open_state(stand_in.common_dir) as state,
-            ):
-                state.spending = project_state.spending  # a case counts on the project's day
-                try:
-                    review = await review_in(
-                        stand_in, request, clock=clock, progress=progress, state=state
-                    )
-                except GatewayError:
-                    if wire != "replay" or any(cassette.glob("*.json")):
-                        raise
-                    return CaseResult(case, "no cassette", (NO_CASSETTE,))
-                summary = review.summary
-                bundle = read_bundle(stand_in.store_root / summary.bundle)
-                model_use = await model_use_in(bundle)
-                cli = bundle.about["versions"].get("claude-code", "")
-            failures, undecided = compare_with_expected(case, summary.rubrics[0])
+            try:
+                case_review = await self._review_trees(
+                    trees, request, Path(folder, "repository"), clock, progress
+                )
+            except GatewayError:
+                if wire != "replay" or any(cassette.glob("*.json")):
+                    raise
+                return CaseResult(case, "no cassette", (NO_CASSETTE,))
+            failures, undecided = compare_with_expected(case, case_review.summary.rubrics[0])
             if wire == "record" and not undecided:
                 _replace_cassette(cassette, recording)
         status: Status = "ok"
@@ -191,7 +189,35 @@ class CaseSet(Struct, frozen=True):
             status = "failed"
         elif undecided:
             status = "undecided"
-        return CaseResult(case, status, failures or undecided, summary, model_use, cli)
+        return CaseResult(
+            case,
+            status,
+            failures or undecided,
+            case_review.summary,
+            case_review.model_use,
+            case_review.cli,
+        )
+
+    async def _review_trees(
+        self,
+        trees: Sequence[str],
+        request: ReviewRequest,
+        folder: Path,
+        clock: Callable[[], datetime],
+        progress: Progress,
+    ) -> _CaseReview:
+        """Review a case in a repository of its own, below `folder`. GateError."""
+        with (
+            self.repository.with_trees(folder, (self.tree.id, *trees)) as stand_in,
+            open_state(self.repository.common_dir) as project_state,
+            open_state(stand_in.common_dir) as state,
+        ):
+            state.spending = project_state.spending  # a case counts on the project's day
+            review = await review_in(stand_in, request, clock=clock, progress=progress, state=state)
+            bundle = read_bundle(stand_in.store_root / review.summary.bundle)
+            model_use = await model_use_in(bundle)
+            cli = bundle.about["versions"].get("claude-code", "")
+        return _CaseReview(review.summary, model_use, cli)
 
     def conversations(self, case: Case, model: str) -> int:
         """How many conversations a review of the case holds at most, without second looks; 0 if it

@@ -58,35 +58,21 @@ def _parse(args: argparse.Namespace) -> PostArguments:
 
 def _run(arguments: PostArguments) -> int:
     environment = read_process_environment()
+    runner = Runner(environment, Path.cwd(), now, emit_to_runner)
     if arguments.artifact is not None:
-        runner = Runner(environment, Path.cwd(), now, emit_to_runner)
         return relay(runner, arguments.artifact)
     runs = StoredRuns()
-    named_run = runs.find_own_run(arguments.reference)
-    if arguments.reference is None:
-        runs.require_begun(named_run, "post")
-    if named_run.entry.replay_of:
-        raise UsageError(
-            f"Run {named_run.entry.run_id} is a replay of {named_run.entry.replay_of}; replays are not posted."
-        )
-    result = _sealed(runs, named_run)
+    result = _sealed(runs, _named_run(runs, arguments.reference))
     to = _destination(arguments.repository, runs, environment)
-    runner = Runner(environment, Path.cwd(), now, emit_to_runner)
-    summary = result.summary
-    head, base = summary.change.head_commit, summary.change.base_commit
-    links = runner.links(to.repository, head, base, server_url=to.server_url)
-    notes = tuple(filter(None, [describe_capture_gaps(result)]))
-    repeat = f"{base[:12]}..{head[:12]}" if base else ""
-    begun, patch = first_round(summary.findings, head), stored_patch(result.bundle_dir)
-    report = Report(summary, notes, begun, links, patch, review=repeat)
+    report = _report_of(result, runner, to)
+    head = report.summary.change.head_commit
     with open_forge(to.api_url, to.token, to.repository, network=environment.network) as forge:
+        credentials = Credentials(to.server_url, to.token)
         posting = Posting(
             head=head,
             number=_pull(forge, arguments.pull_request, head).number,
             check_run=environment.forge.is_in_actions,  # only an app's token can create one
-            since=lines_since(
-                runner.start, environment, head, Credentials(to.server_url, to.token)
-            ),
+            since=lines_since(runner.start, environment, head, credentials),
         )
         posted = post_report(posting, forge, report)
     for sentence in posted.downgrades:
@@ -95,6 +81,33 @@ def _run(arguments: PostArguments) -> int:
         return INCONCLUSIVE
     emit(posted.comment_url + "\n")
     return PASS
+
+
+def _named_run(runs: StoredRuns, reference: str | None) -> NamedRun:
+    """The run that is meant. UsageError: it is a replay, or a newer one did not end."""
+    named_run = runs.find_own_run(reference)
+    if reference is None:
+        runs.require_begun(named_run, "post")
+    if named_run.entry.replay_of:
+        raise UsageError(
+            f"Run {named_run.entry.run_id} is a replay of {named_run.entry.replay_of}; replays are not posted."
+        )
+    return named_run
+
+
+def _report_of(result: RunResult, runner: Runner, to: Destination) -> Report:
+    """What is posted, before it is known what was said earlier."""
+    summary = result.summary
+    head, base = summary.change.head_commit, summary.change.base_commit
+    gaps = describe_capture_gaps(result)
+    return Report(
+        summary,
+        notes=(gaps,) if gaps else (),
+        round=first_round(summary.findings, head),
+        links=runner.links(to.repository, head, base, server_url=to.server_url),
+        patch=stored_patch(result.bundle_dir),
+        review=f"{base[:12]}..{head[:12]}" if base else "",
+    )
 
 
 def _sealed(runs: StoredRuns, named_run: NamedRun) -> RunResult:
