@@ -11,7 +11,7 @@ from typing import Any
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.run.review import review
+from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 
 LAST = Selection("commit")
@@ -25,7 +25,7 @@ async def awaited(
     `meter`.
     """
     meter = request.pop("meter", None)
-    return await review(
+    return await review_around(
         ReviewRequest(selection, **request),
         start=place,
         environment=read_environment(environ),

@@ -29,7 +29,7 @@ from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report import verdict_screen
 from vibe_gate.report.feedback import CriterionFeedback
 from vibe_gate.report.statistics import AuthorRuns, Statistics, draw_statistics
-from vibe_gate.run.review import review
+from vibe_gate.run.review import review_around
 
 WIDTH = 110
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -39,7 +39,7 @@ def picture() -> str:
     """The verdict screen of the demo as SVG: the same bytes each time."""
     with tempfile.TemporaryDirectory() as folder, resources.as_file(DATA / "cassette") as cassette:
         make_demo(Path(folder) / "ledger")
-        walk = review(
+        walk = review_around(
             ReviewRequest(Selection("commit"), wire=Wire("replay", cassette), definitions="HEAD~1"),
             start=Path(folder) / "ledger",
             environment=read_environment(os.environ),

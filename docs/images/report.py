@@ -23,7 +23,7 @@ from vibe_gate.domain.model_wire import Wire
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report.html import render_run_page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
-from vibe_gate.run.review import review
+from vibe_gate.run.review import review_around
 from vibe_gate.store.run_result import read_bundle
 
 PICTURES = {
@@ -58,7 +58,7 @@ def report(folder: Path) -> Path:
     """The page of the demo's review."""
     with resources.as_file(DATA / "cassette") as cassette:
         make_demo(folder / "ledger")
-        walk = review(
+        walk = review_around(
             ReviewRequest(Selection("commit"), wire=Wire("replay", cassette), definitions="HEAD~1"),
             start=folder / "ledger",
             environment=read_environment(os.environ),

@@ -23,7 +23,7 @@ from vibe_gate.domain.calibration import LabelledAnswers, count_cases
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.faces.cli.calibrate import render_criterion_measure
-from vibe_gate.faces.progress import looped
+from vibe_gate.faces.progress import run_in_loop
 from vibe_gate.gate.cases import Case, CaseFile
 from vibe_gate.gate.loading import FolderFiles, load_gate
 from vibe_gate.judging.trust import badges
@@ -270,7 +270,7 @@ def test_after_ctrl_c_each_task_ends_its_process_before_the_loop_is_closed(in_a_
             ended.append((level, await process.wait()))
 
     with pytest.raises(KeyboardInterrupt):
-        looped(agent(4))
+        run_in_loop(agent(4))
     assert ended == [(level, 0) for level in range(5)]
 
 

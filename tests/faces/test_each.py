@@ -295,7 +295,7 @@ def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(
             definitions="HEAD~1",
             mode=LiveMode(Batch("b", has_open_ports=True)),
         )
-        progress.run(review_in(repository, asked, clock=now, progress=unheard))
+        progress.run_walk(review_in(repository, asked, clock=now, progress=unheard))
 
 
 def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: Repo) -> None:

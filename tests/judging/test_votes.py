@@ -25,7 +25,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.cast_vote import CastVote, count_votes, settle_question
 from vibe_gate.report import sentences
-from vibe_gate.run.review import review
+from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 
 NAMES = ("errors-not-swallowed", "names-are-clear")
@@ -60,7 +60,7 @@ class Votes:
         asked = ReviewRequest(LAST, definitions="worktree", **request)
         start = self.repo.path
         return asyncio.run(
-            review(
+            review_around(
                 asked,
                 start=start,
                 environment=read_environment(environ),

@@ -35,7 +35,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, selected
 from vibe_gate.faces.process_environment import read_process_environment
-from vibe_gate.faces.progress import run as finished
+from vibe_gate.faces.progress import run_walk as finished
 from vibe_gate.faces.revision_advice import advising, named_revisions
 from vibe_gate.report import sentences
 from vibe_gate.run import review as review_walk
@@ -191,7 +191,7 @@ async def run_workflow(
     request = RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
     with advising(named_revisions(review_request), start, environment, _INSTEAD):
-        finished_run = await workflow_walk.run_workflow(
+        finished_run = await workflow_walk.walk_workflow(
             request, start=start, environment=environment, clock=now, progress=listener
         )
     return replace(finished_run, review=await _review_for_script(finished_run.review))
@@ -242,7 +242,7 @@ def run_agent(
             wire=read_wire(environment.variables),
         )
         request = RunRequest(review=review, plan=plan)
-        return await workflow_walk.run_workflow(
+        return await workflow_walk.walk_workflow(
             request, start=start, environment=environment, clock=now, progress=unheard
         )
 

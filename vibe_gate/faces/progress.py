@@ -248,7 +248,7 @@ processes first.
 """
 
 
-def run(walk: Coroutine[Any, Any, T]) -> T:
+def run_walk(walk: Coroutine[Any, Any, T]) -> T:
     """The result of a walk, in this process and to its end.
 
     It runs without an event loop until it first waits (with `asyncio.sleep(0)`, just before a judge
@@ -260,10 +260,10 @@ def run(walk: Coroutine[Any, Any, T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-    return looped(walk)
+    return run_in_loop(walk)
 
 
-def looped(walk: Coroutine[Any, Any, T]) -> T:
+def run_in_loop(walk: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, for a walk that Ctrl-C may end inside of one of its tasks.
 
     Only the walk itself is cancelled then, and passes that on to its tasks. `asyncio.run` cancels

@@ -58,7 +58,7 @@ def page_of(
     has_conversations = may_leave(result.about.get("shown")) or may_show_prompts()
     walk = render_run_page(result, who_wrote, conversations=has_conversations, earlier=earlier)
     try:
-        return progress.run(walk)
+        return progress.run_walk(walk)
     except ArithmeticError as error:  # a turn's tokens, say; the bundle may be anybody's
         bundle_path = paths.quote(str(result.bundle_dir))
         raise IntegrityError(

@@ -42,7 +42,7 @@ def review_commit(task: CommitTask) -> CommitRow:
     except GateError as error:
         return unreviewed_row(task, error.exit_code, str(error))
     bundles = Bundles(repository.store_root, Provenance(_now(), tracked))
-    return progress.run(review_commit_in(task, repository, state, bundles, clock=_now))
+    return progress.run_walk(review_commit_in(task, repository, state, bundles, clock=_now))
 
 
 def replay_run(task: ReplayTask) -> ReplayRow:
@@ -51,7 +51,7 @@ def replay_run(task: ReplayTask) -> ReplayRow:
         repository, _, _ = _repository(task.root)
     except GateError as error:
         return unreplayed_row(task, str(error))
-    return progress.run(replay_run_in(task, repository, _gates, clock=_now))
+    return progress.run_walk(replay_run_in(task, repository, _gates, clock=_now))
 
 
 def run_case(task: CaseTask) -> CaseResult:
@@ -69,7 +69,7 @@ def run_case(task: CaseTask) -> CaseResult:
         repeat=task.repeat,
         judge=task.judge,
     )
-    return progress.run(walk)
+    return progress.run_walk(walk)
 
 
 def unfit(*, asks: bool, instead: str = "") -> str:

@@ -75,7 +75,7 @@ class StoredChange(Struct, frozen=True):
     """Lets the shared state have what that run was answered."""
 
 
-async def review(
+async def review_around(
     request: ReviewRequest,
     *,
     start: Path,

@@ -49,7 +49,7 @@ from vibe_gate.run.workflow_steps import Defaults, Workflow
 from vibe_gate.store.applied_writes import note_applied
 
 
-async def run_workflow(
+async def walk_workflow(
     request: RunRequest,
     *,
     start: Path,

@@ -54,10 +54,10 @@ from vibe_gate.receipts.receipt_notes import NOTES
 from vibe_gate.report.no_verdict import HEADLINE
 from vibe_gate.report.workflow_commands import guard_log_text
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.review import review
+from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_request import RunRequest
-from vibe_gate.run.walk import run_workflow
+from vibe_gate.run.walk import walk_workflow
 from vibe_gate.store.clone_state import open_state
 
 
@@ -315,10 +315,10 @@ def _review(
         return workflow_run.review, workflow_run
     with progress.display_progress(job.environment) as display:
         start, clock = job.runner.start, job.runner.clock
-        walk = review(
+        walk = review_around(
             request, start=start, environment=job.environment, clock=clock, progress=display.show
         )
-        finished = progress.run(walk)
+        finished = progress.run_walk(walk)
     if is_workflow:
         finished = keep_approvals_alone(finished, job.inputs.workflow)
     return finished, None
@@ -348,14 +348,14 @@ def _run_workflow(job: Job, request: ReviewRequest) -> WorkflowRun:
     run_request = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
     with progress.display_progress(job.environment, of_workflow=True) as display:
-        walk = run_workflow(
+        walk = walk_workflow(
             run_request,
             start=start,
             environment=job.environment,
             clock=clock,
             progress=display.show,
         )
-        return progress.run(walk)
+        return progress.run_walk(walk)
 
 
 def _replay(job: Job, finished: Review) -> Replayed:

@@ -121,7 +121,7 @@ def _rows(
         if left_s <= 0:
             yield unreplayed_row(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
             continue
-        row = progress.run(replay_run_in(task, repository, gates, clock=clock))
+        row = progress.run_walk(replay_run_in(task, repository, gates, clock=clock))
         left_usd -= row.usd
         yield row
 

@@ -303,7 +303,7 @@ def _summary(
     )
     stored = StoredChange(change, gate, _recall_nothing)
     walk = review_in(repository, request, clock=_now, progress=unheard, stored=stored)
-    return progress.run(walk).summary
+    return progress.run_walk(walk).summary
 
 
 def _last_words_of(turn: EndedTurn) -> LastWords | None:

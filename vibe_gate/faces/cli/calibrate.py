@@ -162,7 +162,7 @@ def _ask(arguments: CalibrateArguments, calibration: Calibration, environment: E
                     clock=now,
                     tell=tell,
                 )
-                progress.looped(walk)
+                progress.run_in_loop(walk)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_interrupted(calibration)) from None
 

@@ -21,7 +21,7 @@ from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present_review
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.git import Draft, make_repository
-from vibe_gate.run.review import review
+from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
@@ -44,7 +44,7 @@ def _run(arguments: None) -> int:
     make_demo(folder)
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with progress.display_progress(read_process_environment()) as display:
-        finished = progress.run(demo(folder, display.show))
+        finished = progress.run_walk(demo(folder, display.show))
     present_review(finished, REQUEST, as_json=False)
     place = shlex.quote(str(folder))
     emit(f"\nThe whole run as a page:  cd {place} && vibe-gate report --open\n")
@@ -58,7 +58,7 @@ async def demo(folder: Path, progress: Progress) -> Review:
     """
     with resources.as_file(DATA / "cassette") as cassette:
         request = replace(REQUEST, wire=Wire("replay", cassette))
-        return await review(
+        return await review_around(
             request,
             start=folder,
             environment=read_process_environment(),

@@ -43,7 +43,7 @@ from vibe_gate.faces.cli.shared_options import (
 )
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.report import sentences
-from vibe_gate.run.review import review
+from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 
 FORMATS = {
@@ -314,7 +314,7 @@ def _review(
         return workflow_run.review, partial(_present, arguments.form, workflow_run.review, request)
     environment = read_process_environment()
     with progress.display_progress(environment, quiet=is_quiet) as display:
-        walk = review(
+        walk = review_around(
             request,
             start=Path.cwd(),
             environment=environment,
@@ -323,7 +323,7 @@ def _review(
             meter=display.meter,
         )
         with advising_about(request):
-            finished = progress.run(walk)
+            finished = progress.run_walk(walk)
     return finished, partial(_present, arguments.form, finished, request)
 
 

@@ -46,7 +46,7 @@ from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.fix import approval_needed, nothing_to_fix
 from vibe_gate.run.run_request import RunRequest
-from vibe_gate.run.walk import run_workflow
+from vibe_gate.run.walk import walk_workflow
 
 _NO_END = ("running", "incomplete", "foreign")
 """States of a run that has no verdict to fix."""
@@ -357,7 +357,7 @@ def carry_out(
                 return _ask_person(node, agent, prompt, usd)
 
         run_ids: list[str] = []
-        walk = run_workflow(
+        walk = walk_workflow(
             request,
             start=start,
             environment=environment,
@@ -370,7 +370,7 @@ def carry_out(
         )
         try:
             with advising_about(request.review):
-                return progress.looped(walk)
+                return progress.run_in_loop(walk)
         except KeyboardInterrupt:
             if not run_ids:
                 raise

@@ -79,7 +79,7 @@ def _one_by_one(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResult
     for case in cases.cases:
         with progress.display_progress(environment, quiet=is_quiet) as display:
             walk = cases.run(case, arguments.wire, clock=now, progress=display.show)
-            result = progress.run(walk)
+            result = progress.run_walk(walk)
         yield result
 
 

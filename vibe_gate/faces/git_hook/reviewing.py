@@ -83,7 +83,7 @@ def review_change(
             progress=partial(_show_progress, hook),
             state=hook.state(repository.common_dir),
         )
-        review = progress.run(walk)
+        review = progress.run_walk(walk)
         git_effect = _effect_of(hook, review)
         if not review.summary.run_id:
             if selection.kind == "staged" and _is_started_by_hand(hook):

@@ -69,7 +69,7 @@ class CaseItem(pytest.Item):
                 progress=unheard,
                 max_cost_usd=spending.limit_usd,
             )
-            result = progress.run(walk)
+            result = progress.run_walk(walk)
             spending.usd = result.usd
         if result.summary and result.model_use:
             rubric, took = self.vibe_case.file.rubric, result.summary.duration_ms

@@ -53,7 +53,7 @@ from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.run_request import RunRequest, one_agent
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.stage_result import StageResult, model_use_in
-from vibe_gate.run.walk import run_workflow
+from vibe_gate.run.walk import walk_workflow
 from vibe_gate.run.workflow_plan import Plan
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.changed_files import FileChange
@@ -468,7 +468,7 @@ class Vibe:
     async def _walk(self, run: _Run, request: RunRequest) -> WorkflowRun:
         """The recorded run. Inconclusive: it has no cassette that could be replayed."""
         try:
-            return await run_workflow(
+            return await walk_workflow(
                 request,
                 start=run.workspace,
                 environment=self._environment_of(run.workspace),
