@@ -35,17 +35,17 @@ from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, selected
 from vibe_gate.faces.process_environment import read_process_environment
-from vibe_gate.faces.progress import run_walk as finished
+from vibe_gate.faces.progress import run_walk
 from vibe_gate.faces.revision_advice import advising, named_revisions
 from vibe_gate.report import sentences
-from vibe_gate.run import review as review_walk
-from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
+from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_request import RunRequest, one_agent
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.stage_result import StageResult
+from vibe_gate.run.walk import walk_workflow
 from vibe_gate.run.workflow_plan import workflow
 from vibe_gate.store.run_result import RunResult
 
@@ -115,7 +115,7 @@ async def review(
     start = _folder(repository)
     listener = progress or unheard
     with advising(named_revisions(request), start, environment, _INSTEAD):
-        result = await review_walk.review(
+        result = await review_around(
             request, start=start, environment=environment, clock=now, progress=listener
         )
     return await _review_for_script(result, _missing_key_note(result))
@@ -147,7 +147,7 @@ def _blocking(walk: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
             raise UsageError(
                 f"{name}_sync cannot wait inside of a running event loop: await vibe_gate.{name} there."
             )
-        return finished(walk(*args, **kwargs))
+        return run_walk(walk(*args, **kwargs))
 
     run.__name__ = run.__qualname__ = f"{walk.__name__}_sync"
     return run
@@ -191,7 +191,7 @@ async def run_workflow(
     request = RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
     listener = progress or unheard
     with advising(named_revisions(review_request), start, environment, _INSTEAD):
-        finished_run = await workflow_walk.walk_workflow(
+        finished_run = await walk_workflow(
             request, start=start, environment=environment, clock=now, progress=listener
         )
     return replace(finished_run, review=await _review_for_script(finished_run.review))
@@ -242,7 +242,7 @@ def run_agent(
             wire=read_wire(environment.variables),
         )
         request = RunRequest(review=review, plan=plan)
-        return await workflow_walk.walk_workflow(
+        return await walk_workflow(
             request, start=start, environment=environment, clock=now, progress=unheard
         )
 
