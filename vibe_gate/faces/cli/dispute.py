@@ -97,7 +97,7 @@ def _review_disputed(arguments: DisputeArguments) -> tuple[Review, PreparedDispu
             wire=read_wire(environment.variables, arguments.wire),
             mode=dispute.mode,
         )
-        with progress.shown(environment, quiet=arguments.as_json) as display:
+        with progress.display_progress(environment, quiet=arguments.as_json) as display:
             walk = review_in(
                 repository,
                 review_request,
@@ -106,7 +106,7 @@ def _review_disputed(arguments: DisputeArguments) -> tuple[Review, PreparedDispu
                 meter=display.meter,
                 stored=dispute.stored,
             )
-            return progress.run(walk), dispute
+            return progress.run_walk(walk), dispute
 
 
 def _finding_named(fingerprint: str, summary: Summary) -> Finding | None:
