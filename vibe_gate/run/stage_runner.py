@@ -22,7 +22,7 @@ from vibe_gate.domain.summary import AgentAuthored, LeftAlone, Summary
 from vibe_gate.domain.verdict import short
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
-from vibe_gate.gate.fixing import left_alone_in
+from vibe_gate.gate.fixing import left_alone_in, without_touched_files
 from vibe_gate.git import Repository
 from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.verdict import RunVerdict
@@ -175,12 +175,15 @@ class Stages:
         )
 
     def left_alone(self, nodes: Collection[str] | None = None) -> list[LeftAlone]:
-        """What the agents at these nodes say they left alone; None: all agents. Each text once."""
+        """What the agents at these nodes say they left alone, and no later one of them touched; None:
+        all agents. Each text once.
+        """
         notes: dict[str, LeftAlone] = {}
-        for result in self.graph.results:
-            if nodes is not None and result.node not in nodes:
-                continue
-            text = self.public_words(left_alone_in(result.message), result.patch)
+        results = [result for result in self.graph.results if nodes is None or result.node in nodes]
+        patches = [result.patch.decode("utf-8", "replace") for result in results]
+        for number, result in enumerate(results, start=1):
+            note = without_touched_files(left_alone_in(result.message), patches[number:])
+            text = self.public_words(note, result.patch)
             if text:
                 notes[text] = LeftAlone(node=result.node, text=text)
         return list(notes.values())
