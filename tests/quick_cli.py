@@ -6,9 +6,9 @@ messages, the mirrored transcript, a result); to the gateway as well (streamed r
 Messages API). It knows the tool `Write` and that of the answer, and ends as the CLI does without an
 answer: after an error, a refusal, an answer that is cut, in prose, empty or given twice.
 `agent/test_quick_cli.py` holds the same conversations with this and with the CLI: they leave the
-same. Whatever else a script wants of it (other tools, retries, a session that goes on) ends it, and
-the fixture `quick_agents` fails the test: then the CLI is the subject, and the test takes
-`real_cli`.
+same. A session that is kept goes on from its transcript. Whatever else a script wants of it (other
+tools, retries) ends it, and the fixture `quick_agents` fails the test: then the CLI is the subject,
+and the test takes `real_cli`.
 
 It imports little, because imports are what a start costs.
 """
@@ -37,10 +37,9 @@ class Cli:
 
     def __init__(self, argv: list[str]) -> None:
         self.option = dict(zip(argv, argv[1:], strict=False))  # noqa: RUF007 - itertools is an import
-        if "--resume" in argv:
-            _refuse("a session that goes on")
-        self.is_kept = "--session-id" in argv
-        self.session = self.option["--session-id"] if self.is_kept else _uuid()
+        kept_session = self.option.get("--resume") or self.option.get("--session-id")
+        self.is_kept = kept_session is not None
+        self.session = kept_session or _uuid()
         self.folder, self.mode = os.environ["PWD"], self.option["--permission-mode"]
         self.hooks: dict[str, list[str]] = {}
         self.messages: list[Json] = []
@@ -49,6 +48,35 @@ class Cli:
         self.urged = self.answers = self.cuts = 0
         self.objections: dict[str, str] = {}
         self.denials: list[Json] = []
+        if "--resume" in argv:
+            self.read_transcript()
+
+    def read_transcript(self) -> None:
+        """Go on after the message `--resume-session-at`, or after the newest."""
+        with open(self.transcript_path(), encoding="utf-8") as file:
+            entries = [json.loads(line) for line in file]
+        messages = [entry for entry in entries if entry["type"] in ("user", "assistant")]
+        parents = {entry["uuid"]: entry for entry in messages}
+        self.last = name = self.option.get("--resume-session-at") or messages[-1]["uuid"]
+        while name is not None:
+            entry = parents[name]
+            message = entry["message"]
+            if entry["type"] == "assistant" and self.is_before_assistant():
+                self.messages[0]["content"][:0] = message["content"]
+            else:
+                fields = {"role": entry["type"], "content": message["content"]}
+                self.messages.insert(0, fields)
+            name = entry["parentUuid"]
+
+    def is_before_assistant(self) -> bool:
+        """Whether the first message is the model's: each of its blocks is an entry of its own."""
+        return bool(self.messages) and self.messages[0]["role"] == "assistant"
+
+    def transcript_path(self) -> str:
+        project = "".join(
+            char if char.isascii() and char.isalnum() else "-" for char in self.folder
+        )
+        return f"{os.environ['CLAUDE_CONFIG_DIR']}/projects/{project}/{self.session}.jsonl"
 
     def say(self, **message: Any) -> None:
         sys.stdout.write(
@@ -71,12 +99,10 @@ class Cli:
                 "parentUuid": self.last,
                 "sessionId": self.session,
             }
-            project = "".join(
-                char if char.isascii() and char.isalnum() else "-" for char in self.folder
-            )
-            path = f"{os.environ['CLAUDE_CONFIG_DIR']}/projects/{project}/{self.session}.jsonl"
             self.say(
-                type="transcript_mirror", filePath=path, entries=[entry | {"isSidechain": False}]
+                type="transcript_mirror",
+                filePath=self.transcript_path(),
+                entries=[entry | {"isSidechain": False}],
             )
             self.last = name
 
@@ -87,7 +113,7 @@ class Cli:
         prompt = self.prompt()
         self.hook("UserPromptSubmit", prompt=prompt)
         self.messages.append({"role": "user", "content": prompt})
-        self.mirror("user", self.messages[0], _uuid())
+        self.mirror("user", self.messages[-1], _uuid())
         tools = self.option.get("--tools", "").split(",") + [ANSWER_TOOL] * (
             "--json-schema" in self.option
         )

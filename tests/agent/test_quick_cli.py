@@ -117,9 +117,11 @@ WRITES = [
 
 
 def both(
-    tmp_path: Path, environ: dict[str, str], script: list[Step], **more: Any
+    tmp_path: Path, environ: dict[str, str], script: list[Step], going_on: str = "", **more: Any
 ) -> list[tuple[Any, ...]]:
-    """What a turn leaves with the stand-in, and with the CLI itself."""
+    """What a turn leaves with the stand-in, and with the CLI itself; with a prompt to go on with,
+    what the next turn of the session leaves.
+    """
     seen = []
     for name, path in {
         "quick": environ["PATH"],
@@ -130,9 +132,12 @@ def both(
             place.mkdir()
             kept = StoredSession(store=InMemorySessionStore(), session_id=str(uuid4()))
             about = more | ({"session": kept} if more.get("working") else {})
-            ending, notes = hold(
-                session_in(place, model.base_url, environ | {"PATH": path}, **about)
-            )
+            environment = environ | {"PATH": path}
+            ending, notes = hold(session_in(place, model.base_url, environment, **about))
+            if going_on:
+                later = StoredSession(store=kept.store, resume=kept.session_id)
+                about |= {"session": later, "prompt": going_on}
+                ending, notes = hold(session_in(place, model.base_url, environment, **about))
         asked = [
             (told_of(one.body["messages"]), one.body["model"], one.body["stream"], one.tool_names)
             for one in model.script.requests
@@ -236,6 +241,16 @@ def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
         "b",
         "b",
     ]
+
+
+@pytest.mark.slow
+def test_a_session_that_goes_on_leaves_the_same(tmp_path, environ, quick_agents):
+    write = ToolUse("Write", {"file_path": "b.txt", "content": "b"})
+    steps = [*WRITES, Turn(Thinking("So?"), Text("On."), write), Turn(Text("Done again."))]
+    about = {"tools": ("Write",), "schema": None, "working": True}
+    quick, real = both(tmp_path, environ, steps, going_on="Go on.", **about)
+    for ours, theirs in zip(quick, real, strict=True):
+        assert ours == theirs
 
 
 def outcome(ending: TurnResult) -> tuple[Any, ...]:

@@ -231,7 +231,6 @@ def test_what_a_fixer_was_asked_is_in_no_cassette_and_not_in_what_it_says_last(r
 
 
 @pytest.mark.slow  # a review, and two conversations
-@pytest.mark.usefixtures("real_cli")  # the quick one goes on with no session
 def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tmp_path, environ):
     repo = asked_for.made(tmp_path, environ)
     asked_for.captured(repo, asked_for.PROMPT)

@@ -34,6 +34,8 @@ async def steps(wf):
     assert (await wf.judge(first, rubrics=["clean"])).passed
 """
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 ROOT = Path(__file__).parents[2]
 
 SCRIPTS = {

@@ -1,4 +1,4 @@
-"""Sessions that go on: the real CLI works, a later run knows what was said and has the files."""
+"""Sessions that go on: an agent works, a later run knows what was said and has the files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from working import WorkingRepo, says
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("quick_agents"),
+]
 
 
 class Talk(WorkingRepo):
@@ -226,6 +230,7 @@ def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_firs
     assert session["turns"][0]["status"] == "done"
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_a_turn_that_was_killed_is_begun_again_in_its_session_from_the_last_finished_one(repo):
     with answering(*turn(1), turn(2)[0], Hang(), *turn(3), *turn(4)) as model:
         assert repo.run("--agent", "fixer", "--prompt", "Begin.", model=model.environ).code == 0
