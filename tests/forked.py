@@ -58,6 +58,9 @@ forked.serve(*sys.argv[1:])
 _OPTIONAL = ("vibe_gate.run.cluster", "vibe_gate.store.object_storage")
 """Loaded by their option alone: what they import is in extras."""
 
+_LATE = ("anyio._backends._asyncio", "_strptime")
+"""What others import at the first use, which would be in each child."""
+
 _SCRIPT = "--script"
 """The first argument in place of a command: what follows is a script and its arguments."""
 
@@ -172,6 +175,8 @@ def _load() -> None:
             and ".install." not in module.name
         ):
             importlib.import_module(module.name)
+    for name in _LATE:
+        importlib.import_module(name)
     _build(Struct)
     _compile_expressions()
 
