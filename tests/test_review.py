@@ -205,7 +205,6 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("real_cli")
 def test_form_alone_costs_no_further_request(walk):
     """A line break in a quote, no side, a wrong number: each once cost up to five requests, and the
     answer.
@@ -223,7 +222,6 @@ def test_form_alone_costs_no_further_request(walk):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("real_cli")
 @pytest.mark.parametrize("mended", [True, False])
 def test_an_answer_that_does_not_fit_goes_back_once_with_a_sentence_of_ours(walk, mended):
     wrong = answers(said("errors-not-swallowed", "perhaps"), said("names-are-clear"))
@@ -256,7 +254,6 @@ def test_an_answer_that_speaks_of_a_criterion_twice_decides_nothing(walk):
     ],
     ids=["refusal", "max_tokens", "no structured answer", "two answers"],
 )
-@pytest.mark.usefixtures("real_cli")
 def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, reason):
     summary = judged(walk, *steps)
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
@@ -578,7 +575,6 @@ def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("real_cli")
 def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error_that_shows_the_difference(
     walk, tmp_path
 ):
@@ -675,7 +671,6 @@ def test_force_another_model_another_rubric_or_a_damaged_cache_ask_again(walk):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("real_cli")
 def test_an_answer_that_was_no_answer_is_asked_for_again(walk):
     with walk.answered(Turn(Text("No."), stop_reason="refusal"), PASSES):
         assert [walk().summary.exit_code, walk().summary.exit_code] == [3, 0]

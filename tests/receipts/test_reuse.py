@@ -126,7 +126,6 @@ def test_a_pass_with_a_fail_that_only_advised_is_not_taken_over(tmp_path, enviro
     )
 
 
-@pytest.mark.usefixtures("real_cli")
 def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(passed, tmp_path):
     done, requests = passed.asked(passed.ci(tmp_path / "ci"))
     assert (done.summary.outcome, done.summary.exit_code, requests) == ("pass", 0, 0)

@@ -83,7 +83,6 @@ def test_the_built_in_workflow_repairs_until_the_rubrics_pass(repo):
 
 
 @pytest.mark.slow  # a review, then five conversations
-@pytest.mark.usefixtures("real_cli")
 def test_what_a_review_found_is_repaired_in_two_rounds_and_the_patch_passes(repo):
     steps = (*writes("src/load.py", WORSE), STILL_FAILS, *writes("src/load.py", REPAIRED), PASSES)
     with answering(FAILS, *steps) as model:

@@ -19,6 +19,8 @@ from working import FIXED, WorkingRepo, says, writes
 
 from vibe_gate.run.agent_turns import describe_progress
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 FORMS = """\
 schema = 1
 id = "forms"
@@ -83,6 +85,7 @@ def test_a_budget_that_is_used_up_is_inconclusive_and_the_patch_is_kept(repo):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_a_deadline_ends_the_agent_and_the_run_is_sealed(repo):
     with answering(Hang()) as model:
         done = repo.run(
@@ -111,6 +114,7 @@ def test_a_secret_that_an_agent_writes_is_not_in_the_bundle_which_verifies(repo)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_ctrl_c_leaves_no_process_and_a_run_without_a_verdict(repo):
     with answering(writes("src/load.py", FIXED)[0], Hang()) as model:
         process = subprocess.Popen(
