@@ -14,6 +14,8 @@ from gateway.test_model_probe import MESSAGE, answering, endpoint, error
 from program import repository
 from repos import GATE, RUBRIC
 
+from vibe_gate.faces.git_hook.frameworks import REVIEWING
+
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
 
 
@@ -61,6 +63,18 @@ def test_hooks_that_this_version_would_write_otherwise_are_a_warning(repo, envir
     found = points(repo, environ)["hooks"]
     assert (found["state"], found["what"].endswith(": pre-push")) == ("warning", True)
     assert "install git" in found["advice"]
+
+
+def test_gits_hook_that_an_agents_installation_brought_is_no_outdated_one(repo, environ):
+    vibe_gate("install", "git", cwd=repo, environ=environ)
+    for name in REVIEWING:  # `install claude` writes none of them
+        (repo / ".git" / "hooks" / name).unlink()
+    point = points(repo, environ)["hooks"]
+    assert (point["state"], point["what"], point["advice"]) == (
+        "warning",
+        "only reference-transaction, which refuses nothing until there is a gate at commits",
+        "`vibe-gate install git` adds it.",
+    )
 
 
 def test_it_names_the_variable_that_holds_the_key_or_the_host_and_not_the_key(repo, environ):

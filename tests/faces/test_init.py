@@ -179,10 +179,35 @@ def test_init_offers_lines_for_agents_where_nothing_tells_them_of_the_gate(
 ):
     (repo / "AGENTS.md").write_text(agents_file)
     done = vibe_gate("init", cwd=repo, environ=environ)
-    assert ("Lines for AGENTS.md" in done.stderr) is offered
+    assert ("Append these lines to AGENTS.md" in done.stderr) is offered
 
 
 def test_init_waits_for_no_pipe_in_the_place_of_a_file_for_agents(repo, environ):
     os.mkfifo(repo / "AGENTS.md")
     done = vibe_gate("init", cwd=repo, environ=environ)
-    assert "Lines for AGENTS.md" in done.stderr
+    assert "Append these lines to AGENTS.md" in done.stderr
+
+
+def test_the_lines_for_agents_are_a_paragraph_of_their_own(repo, environ):
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    paragraphs = done.stderr.split("\n\n")
+    (lines,) = [text for text in paragraphs if text.startswith("## vibe-gate\n")]
+    assert lines.splitlines()[-1].startswith("- Do not edit .vibe-gate/")
+
+
+@pytest.mark.parametrize(("commits", "change"), [(0, ""), (1, " --commit HEAD"), (2, " HEAD~1")])
+def test_the_review_that_init_proposes_works_in_a_history_of_any_length(
+    tmp_path, environ, commits, change
+):
+    git(tmp_path, "init", "-q", "young")
+    young = tmp_path / "young"
+    git(young, "config", "user.name", "Ada")
+    git(young, "config", "user.email", "ada@example.com")
+    for number in range(commits):
+        (young / "a.py").write_text(f"x = {number}\n")
+        git(young, "add", "a.py")
+        git(young, "commit", "-q", "-m", f"commit {number}")
+    proposed = f"vibe-gate review{change} --definitions worktree\n"
+    assert proposed in vibe_gate("init", "--checks-only", cwd=young, environ=environ).stderr
+    done = vibe_gate(*proposed.split()[1:], cwd=young, environ=environ)
+    assert done.returncode == 0, done.stderr

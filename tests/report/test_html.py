@@ -327,7 +327,7 @@ def test_a_finding_names_its_next_step_unless_people_let_it_pass() -> None:
     ]
     assert sorted(steps) == [[], [], ["vibe-gate explain 01234567"]]
     assert page.xpath("//article//p[starts-with(., 'Next:')]")[0].text == (
-        "Next: fix it, or see how to label, dispute or accept it: "
+        "Next: fix it, or see how to label or accept it: "
     )
 
 

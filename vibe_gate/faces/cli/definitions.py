@@ -62,20 +62,22 @@ CHECKS_ONLY[GATE_PATH] = STARTERS[GATE_PATH].replace(_ALL_RUBRICS, _CHECKS_ONLY)
 SCHEMAS = {f"{FOLDER}/schema/{name}.json": name for name in ("gate", "rubric", "agent", "workflow")}
 """Path in the repository -> name of the JSON Schema to which a starter's first line points."""
 
-_OFFERED = """\
+_OFFERED = """
 Off until you name them in `rubrics` of .vibe-gate/gate.toml, for changes of agents whose sessions are recorded
 (`vibe-gate install claude`): "asked", which judges whether a change does what the agent was asked for, and "said", which
 judges whether what the agent says it did, ran or checked is true."""
 
 _NEXT = """\
 Next:
-  vibe-gate config check                          every mistake at once
-  vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
-  git add .vibe-gate && git commit                binding once it is on the default branch; without a
-                                                  remote at the next commit"""
+  vibe-gate config check
+      every mistake at once
+  vibe-gate review{0} --definitions worktree
+      try the gate before committing
+  git add .vibe-gate && git commit
+      binding once it is on the default branch; without a remote at the next commit"""
 
 _FOR_AGENTS = """
-Lines for AGENTS.md (or CLAUDE.md), by which any agent asks the gate before it says that it is done:
+Append these lines to AGENTS.md (or CLAUDE.md): by them any agent asks the gate before it says that it is done.
 
 ## vibe-gate
 - Before you say that work is done, run `vibe-gate review --concise`; with `--no-judge` the checks alone.
@@ -101,6 +103,7 @@ def _parse_init(args: argparse.Namespace) -> bool:
 def _init(checks_only: bool) -> int:
     with open_repository_here() as repository:
         root = repository.root
+        next_steps = _NEXT.format(_change_to_try(repository))
     present = _present(root)
     starters = CHECKS_ONLY if checks_only else STARTERS
     # Where a gate of one's own has begun, a starter more would change what it demands.
@@ -119,7 +122,7 @@ def _init(checks_only: bool) -> int:
             f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out."
         )
     nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
-    complain(_NEXT if missing else nothing)
+    complain(next_steps if missing else nothing)
     if missing and not _agents_are_told(root):
         complain(_FOR_AGENTS)
     if checks_only:
@@ -131,6 +134,14 @@ def _init(checks_only: bool) -> int:
         if missing and find_upstream(read_process_environment().variables) is None:
             complain(_NO_KEY)
     return PASS
+
+
+def _change_to_try(repository: Repository) -> str:
+    """What follows `vibe-gate review`, so that there is work of the repository to review."""
+    head = repository.head()
+    if not head:
+        return ""
+    return " HEAD~1" if repository.parents(head) else " --commit HEAD"
 
 
 def _agents_are_told(root: Path) -> bool:

@@ -151,7 +151,7 @@ def _install_agent(agent: HookedAgent, installation: AgentInstallation) -> int:
 
 
 def _restart_note(agent: HookedAgent) -> str:
-    return f"Restart running sessions of {agent.title} to load it."
+    return f"Restart running sessions of {agent.title} to load it.\n"
 
 
 def _install_for_user(agent: HookedAgent, installation: AgentInstallation) -> None:
@@ -159,6 +159,7 @@ def _install_for_user(agent: HookedAgent, installation: AgentInstallation) -> No
     path = agent.user_settings(read_process_environment().variables)
     stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, path.parent)
     if _add(path, path.parent, agent.hooks(user=True, stop_gate=stop_gate)):
+        emit(_restart_note(agent))
         complain(
             "Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records)."
         )
@@ -168,7 +169,6 @@ def _install_for_user(agent: HookedAgent, installation: AgentInstallation) -> No
         complain(
             "Run `vibe-gate install git` in each repository: git then refuses commits past its hooks."
         )
-        complain(_restart_note(agent))
     if not stop_gate:
         complain(STOP_ADVICE.format(f"{agent.name} --user"))
 
@@ -185,12 +185,13 @@ def _install_in_repository(
     path = _settings(repository, agent, is_shared=is_shared)
     stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, repository.root)
     if _add(path, repository.root, agent.hooks(shared=is_shared, stop_gate=stop_gate)):
+        emit(_restart_note(agent))
         if is_shared:
             complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
             complain(
                 "It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning."
             )
-        for note in (*agent.notes, _restart_note(agent)):
+        for note in agent.notes:
             complain(note)
     if not stop_gate:
         option = " --shared" if is_shared else ""

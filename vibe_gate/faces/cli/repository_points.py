@@ -27,7 +27,7 @@ from vibe_gate.faces.git_hook.frameworks import (
     find_hooks,
     hooks_waiting_for_husky,
 )
-from vibe_gate.faces.git_hook.install import outdated, worktrees_without_hooks
+from vibe_gate.faces.git_hook.install import is_written_whole, outdated, worktrees_without_hooks
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.loading import FOLDER, load_gate
 from vibe_gate.gate.trusted import standing_gate, standing_store
@@ -117,6 +117,9 @@ def _hooks(repository: Repository) -> Point:
         return Point("hooks", "ok", f"your own hooks run vibe-gate at {', '.join(hooks.running)}")
     if old is None:
         return Point("hooks", "absent", "not installed (`vibe-gate install git` adds them)")
+    if not hooks.running and TRANSACTION not in old and not is_written_whole(repository):
+        text = f"only {TRANSACTION}, which refuses nothing until there is a gate at commits"
+        return Point("hooks", "warning", text, "`vibe-gate install git` adds it.")
     if old:
         advice = "Run `vibe-gate install git` again."
         return Point("hooks", "warning", f"outdated: {', '.join(old)}", advice)

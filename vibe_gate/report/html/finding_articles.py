@@ -40,7 +40,7 @@ def render_finding(finding: Finding, number: int, view: View, summary: Summary, 
         render_second_look(finding.second_look, view),
         tag("p", *_source_links(finding, view, summary), class_="from"),
         _writers(finding, view.authors),
-        None if is_waived else _next_step(finding),
+        None if is_waived else _next_step(finding, summary),
     ]
     style = f"finding {finding.level}"
     if is_waived:
@@ -58,12 +58,15 @@ def _head(finding: Finding, summary: Summary, news: str) -> Html:
     return tag("h3", level, " ", place, " ", news_badge, " ", basis_badge)
 
 
-def _next_step(finding: Finding) -> Html | None:
+def _next_step(finding: Finding, summary: Summary) -> Html | None:
     """What its reader can do: the command that tells more names the others."""
     if not finding.fingerprint:
         return None
     command = f"vibe-gate explain {finding.fingerprint[: sentences.SHORT_FINGERPRINT]}"
-    text = "Next: fix it, or see how to label, dispute or accept it: "
+    ways_on = "label or accept it"
+    if queries.may_be_disputed(finding, summary):
+        ways_on = "label, dispute or accept it"
+    text = f"Next: fix it, or see how to {ways_on}: "
     return tag("p", text, tag("code", command), class_="from")
 
 
