@@ -256,10 +256,10 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
     def keys(size: int) -> FileDiff:
         return added("a", (KEY + b" ") * size)
 
-    assert_linear(lambda file: ask("no-secrets", file), keys, 10_000)
-    assert_linear(lambda file: ask("no-secrets", file, gitleaks=ALLOWS), keys, 10_000)
-    result = ask("no-secrets", keys(10_000))
-    assert result.reason.startswith("10,000 secrets: a.")
+    assert_linear(lambda file: ask("no-secrets", file), keys, 3_200)
+    assert_linear(lambda file: ask("no-secrets", file, gitleaks=ALLOWS), keys, 3_200)
+    result = ask("no-secrets", keys(3_200))
+    assert result.reason.startswith("3,200 secrets: a.")
     assert KEY.decode() not in "".join(to_json(finding) for finding in result.findings)
 
 

@@ -57,7 +57,7 @@ def test_a_tree_of_a_hundred_million_names_is_given_up(tmp_path, environ):
             "mktree", stdin="".join(f"040000 tree {tree}\td{i}\n" for i in range(10)).encode()
         )
     bomb = repo.git("commit-tree", tree, "-m", "Bomb")
-    limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"]
+    limited = ["sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh"]
     command = [
         *limited,
         sys.executable,
