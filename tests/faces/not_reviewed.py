@@ -63,9 +63,9 @@ SHORT = "[budget]\ndeadline_s = 6\n"
 """A deadline that leaves no time to wait for the model's API."""
 HASTY = """\
 import sys
+from vibe_gate.forge import session
+session.BACKOFF_S = 0.0  # before it becomes the default of the client
 from vibe_gate.faces.cli import main
-from vibe_gate.forge import rest
-rest.REPEATS_S = (0,)
 sys.exit(main())"""
 """The program, without half a minute of waits for GitHub."""
 NOWHERE = "http://127.0.0.1:9"
