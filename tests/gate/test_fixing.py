@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vibe_gate.gate.fixing import left_alone_in, without_touched_files
+from vibe_gate.gate.fixing import left_alone_in, without_left_alone, without_touched_files
 
 MESSAGE = """\
 load.py: closes the file.
@@ -12,6 +12,11 @@ Left alone:
 - src/save.py:3 the file is never closed
 """
 PATCH = "diff --git a/docs/load.md b/docs/load.md\n--- a/docs/load.md\n+++ b/docs/load.md\n"
+
+
+def test_what_it_says_of_the_findings_is_what_stands_before_that():
+    assert without_left_alone(MESSAGE) == "load.py: closes the file."
+    assert without_left_alone("load.py: closes the file.\n") == "load.py: closes the file.\n"
 
 
 def test_a_line_about_a_file_that_a_later_agent_changed_is_dropped():

@@ -201,6 +201,8 @@ def test_pytest_runs_it_where_the_environment_has_pytest(
     proof = proofs(reviewed(repo, environ, given))["limits"]
     assert (proof.status, "assert [1] == [1, 2]" in proof.reason) == ("proven", True), proof
     assert proof.command.startswith(".venv/bin/python -m pytest -q ")
+    assert "assert [1] == [1, 2]" in proof.output
+    assert "1 failed" in proof.output
 
 
 WRONG = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import summaries
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from vibe_gate.domain.summary import LeftAlone
-from vibe_gate.domain.verdict import CheckedEvidence, SecondLook, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report.finding_list import (
     ListedFinding,
     ReviewedRound,
@@ -93,11 +94,43 @@ def test_a_long_reason_and_counterexample_are_whole():
 def test_what_a_second_look_traced_stands_with_the_finding():
     look = SecondLook(outcome="stands", said="stands", reason="It happens.", trace="one\ntwo")
     (listed,) = list_findings([reviewed(0, found("a", second_look=look))])
-    assert listed.lines()[-4:] == [
+    assert listed.lines()[1:] == [
         "   Second look: stands. It happens.",
         "   what it traced in the code:",
         "      one",
         "      two",
+        "   src/a.py:3: x = 1",
+    ]
+
+
+def test_what_a_second_look_says_of_a_counterexample_stands_directly_after_it():
+    look = SecondLook(outcome="stands", said="stands", reason="With 2 it happens, not with 1.")
+    votes = (fail("defect a", 3), fail("also this", 3, counterexample="3 -> 4"))
+    (listed,) = list_findings([reviewed(0, found("a", second_look=look), votes=votes)])
+    assert listed.lines()[2:6] == [
+        "   counterexample: 1 -> 2",
+        "   Second look: stands. With 2 it happens, not with 1.",
+        "   another vote: also this",
+        "   counterexample: 3 -> 4",
+    ]
+
+
+def test_a_failing_test_stands_with_what_obliges_the_code_and_what_it_printed():
+    proof = Proof(
+        status="proven",
+        path="tests/test_counterexample_0.py",
+        test="assert f(1)\n",
+        output="E  assert 0\n1 failed\n",
+        obligation=(line(1, "f gives 1"), replace(line(2, "f gives 2"), standing="void")),
+    )
+    (listed,) = list_findings([reviewed(0, found("a", proof=proof))])
+    assert listed.lines()[2:] == [
+        "   what obliges the code, src/a.py:1: f gives 1",
+        "   this test fails; it ran as tests/test_counterexample_0.py, which is not among the files:",
+        "      assert f(1)",
+        "   the end of what it printed:",
+        "      E  assert 0",
+        "      1 failed",
     ]
 
 

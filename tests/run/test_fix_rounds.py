@@ -58,6 +58,11 @@ def fixing(repo: Repo, *steps: object) -> Iterator[tuple[Done, Model]]:
         yield done, model
 
 
+def runs_test(path: str) -> Turn:
+    """An agent that runs a test."""
+    return Turn(ToolUse("mcp__vibe-gate__run_tests", {"file": path}))
+
+
 def test_a_finding_is_handed_over_once_and_whole(repo):
     with fixing(repo, FIRST, *writes("src/load.py", CLOSES), PASSES) as (done, model):
         asked = model.script.requests[1].all_text
@@ -103,11 +108,8 @@ def test_the_fixer_runs_the_gates_own_test_command_behind_the_wall(tmp_path, env
     repo.write("check.py", "print('seen', open('src/load.py').read().count('with open'))\n")
     repo.write("src/load.py", SWALLOWS)
 
-    def runs(path: str) -> Turn:
-        return Turn(ToolUse("mcp__vibe-gate__run_tests", {"file": path}))
-
     write, _ = writes("src/load.py", CLOSES)
-    turn = (runs("../outside.py"), write, runs("check.py"), says("Done."))
+    turn = (runs_test("../outside.py"), write, runs_test("check.py"), says("Done."))
     with fixing(repo, FIRST, *turn, PASSES) as (done, model):
         asked = [request.all_text for request in model.script.requests]
     assert done.code == 0, done.out + done.err
@@ -115,6 +117,48 @@ def test_the_fixer_runs_the_gates_own_test_command_behind_the_wall(tmp_path, env
     assert "There is no file ../outside.py in the working directory." in asked[2]
     assert "exit code 0" in asked[4]
     assert "seen 1" in asked[4]
+
+
+@pytest.mark.usefixtures("real_cli")  # a tool that our process serves
+def test_the_fixer_runs_the_test_that_a_finding_brings_without_writing_it(tmp_path, environ):
+    rule = '[counterexample]\ncommand = ["python3", "{file}"]\nfile = "test_shown.py"\n'
+    repo = gated(tmp_path / "repo", environ, gate=GATE + rule)
+    repo.write("src/load.py", SWALLOWS)
+    test = "assert 'pass' not in open('src/load.py').read(), 'it passes'\n"
+    write, _ = writes("src/load.py", CLOSES)
+    first = answers(fails() | {"test": test, "obligation": []}, said(OTHER))
+    turn = (runs_test("test_shown.py"), write, runs_test("test_shown.py"), says("Done."))
+    with fixing(repo, first, *turn, PASSES) as (done, model):
+        asked = [request.all_text for request in model.script.requests]
+    assert done.code == 0, done.out + done.err
+    assert "this test fails; it ran as test_shown.py, which is not among the files:" in asked[1]
+    assert "the end of what it printed:" in asked[1]
+    assert "|       AssertionError: it passes" in asked[1]
+    assert "exit code 1" in asked[2]
+    assert "exit code 0" in asked[4]
+    (patch,) = repo.path.glob(".vibe-artifacts/*/*/made.patch")
+    assert "test_shown.py" not in patch.read_text()
+
+
+def test_of_a_long_change_the_file_with_the_finding_is_shown_first(repo):
+    repo.write("src/a.py", "".join(f"{number} = 'filler'\n" for number in range(3_700)))
+    with fixing(repo, FIRST, *writes("src/load.py", CLOSES), PASSES) as (_, model):
+        asked = model.script.requests[1].all_text
+    change = asked.partition("The change under review:")[2]
+    assert change.index("b/src/load.py") < change.index("b/src/a.py")
+    assert "| +    except OSError:" in change
+    assert "of this file's patch left out here]" in change
+
+
+def test_what_the_fixer_says_of_the_findings_stands_below_its_stage(repo):
+    words = "load.py:4: raises now.\n\x1b[31m\n" + "more\n" * 20 + LEFT.removeprefix("Done.")
+    with fixing(repo, FIRST, *writes("src/load.py", CLOSES, words), PASSES, PASSES) as (done, _):
+        assert done.code == 0, done.out + done.err
+    stage = done.out.partition("stage     fix: pass")[2].splitlines()[1:]
+    assert stage[0] == " " * 10 + "load.py:4: raises now."
+    assert "\x1b" not in done.out
+    assert stage[12] == " " * 10 + "… and 10 more lines"
+    assert done.out.count("Left alone:") == 0
 
 
 def test_what_was_left_alone_is_told_and_put_to_the_next_review_as_a_claim(repo):

@@ -69,7 +69,8 @@ STOPPING_S = 5.0
 
 TESTS_DESCRIPTION = (
     "Run one test file of the working directory, in a copy of the files as they are now, without "
-    "network. Answers with the exit code and the end of the output."
+    "network. Answers with the exit code and the end of the output. It does not tell what failed "
+    "before the change, too, and a command that stops at its first failure may never reach yours."
 )
 
 TESTS_SCHEMA = {

@@ -159,6 +159,10 @@ concludes it.
 """
 
 
+MAX_PROOF_OUTPUT = 2_000
+"""Characters of a test's output: the failing line, and the calls that led to it."""
+
+
 class Proof(Struct, frozen=True, kw_only=True):
     """What came of the test that a fail brought."""
 
@@ -175,6 +179,11 @@ class Proof(Struct, frozen=True, kw_only=True):
 
     command: str = ""
     """What repeats it in a checkout with the test at that path."""
+
+    output: str = ""
+    """Of a test that fails: the end of what it printed after the change, up to 2,000
+    characters.
+    """
 
     obligation: tuple[CheckedEvidence, ...] = ()
     """Quoted lines that oblige the code, each looked up in the tree after the change."""

@@ -65,13 +65,25 @@ _PLACE = re.compile(r"([^\s`'\"(:]+):\d")
 
 def left_alone_in(message: str) -> str:
     """What an agent's last message says it left alone; "" if it says nothing of that."""
-    headings = list(_LEFT_ALONE_LINE.finditer(message))
-    if not headings:
+    heading = _last_heading(message)
+    if heading is None:
         return ""
-    text = message[headings[-1].end() :].strip()
+    text = message[heading.end() :].strip()
     if text.strip("-*. ").casefold() in _NOTHING:
         return ""
     return text[:MAX_LEFT_ALONE]
+
+
+def without_left_alone(message: str) -> str:
+    """An agent's last message without what it says it left alone."""
+    heading = _last_heading(message)
+    return message if heading is None else message[: heading.start()].rstrip()
+
+
+def _last_heading(message: str) -> re.Match[str] | None:
+    """The line that begins the section of what was left alone."""
+    headings = list(_LEFT_ALONE_LINE.finditer(message))
+    return headings[-1] if headings else None
 
 
 def without_touched_files(text: str, later_patches: Sequence[str]) -> str:

@@ -18,14 +18,21 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.escape import show_block
 from vibe_gate.domain.gate import CounterexampleRule
-from vibe_gate.domain.verdict import CheckedEvidence, Proof, ProofStatus, Vote, short
+from vibe_gate.domain.verdict import (
+    MAX_PROOF_OUTPUT,
+    CheckedEvidence,
+    Proof,
+    ProofStatus,
+    Vote,
+    short,
+)
 from vibe_gate.git import Repository, Tree
 from vibe_gate.judging import counterexample
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.brief import CriterionAnswer
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
-from vibe_gate.judging.walled_tests import WalledTests
+from vibe_gate.judging.walled_tests import WalledTests, place_test_file
 from vibe_gate.sandbox import wall_lack
 
 ENVIRONMENT = "VIBE_GATE_TEST_ENVIRONMENT"
@@ -37,8 +44,10 @@ it.
 class _TestResult(Struct, frozen=True):
     """How one run of a test ended, for people."""
 
-    text: str
-    """Its output below a line that says where it ran."""
+    heading: str
+    """Where it ran, and how it ended."""
+    output: str
+    """Without secrets."""
     timed_out: bool
 
 
@@ -102,18 +111,20 @@ class Prover:
         status, reason = counterexample.weigh_obligation(status, reason, obligation)
         redact = self._run.redactor.text
         visible_output = show_block(
-            "".join(result.text for result in results)
+            "".join(f"==== {result.heading}\n{result.output}\n" for result in results)
         )  # a person prints it on a terminal
         self._run.record.keep_counterexample(
             counterexample.name_test_file(path, test),
             test.encode(errors="replace"),
             visible_output.encode(errors="replace"),
         )
+        is_executed = status in ("proven", "shown")
         return Proof(
             status=status,
             reason=short(redact(reason)),
             path=path,
             test=redact(test),
+            output=results[0].output.rstrip()[-MAX_PROOF_OUTPUT:] if is_executed else "",
             command=counterexample.format_test_command(self._tests.user_command, path),
             obligation=obligation,
             timed_out=True if any(result.timed_out for result in results) else UNSET,
@@ -158,14 +169,14 @@ class Prover:
             root = folder.resolve() / "tree"
             with self._run.deadline.interrupting():
                 self._repository.export(self._trees[side].id, root)
-            if not _write_test(root, path, test):
+            if not place_test_file(root, path, test):
                 return RunReading("unfinished", f"{path} cannot be written into the tree")
             result = await self._tests.run_file(path, root)
         # Redacted before a line of it is cut.
         output = self._run.redactor.text(result.output.replace(f"{root}/", ""))
         code = result.failure if result.exit_code is None else f"exit code {result.exit_code}"
-        text = f"==== {side} the change: {code}\n{output}\n"
-        results.append(_TestResult(text, result.timed_out))
+        heading = f"{side} the change: {code}"
+        results.append(_TestResult(heading, output, result.timed_out))
         runner = counterexample.find_runner(self._tests.command)
         return counterexample.read_run(runner, result.exit_code, output, result.failure)
 
@@ -218,22 +229,6 @@ def _could_not_run(vote: Vote) -> bool:
     if proof is UNSET or proof.status != "could_not_run" or not proof.test:
         return False
     return not vote.turn.startswith("nodes/") and proof.timed_out is UNSET
-
-
-def _write_test(root: Path, path: str, test: str) -> bool:
-    """Write the test into the export, through no link and over nothing; whether that could be
-    done.
-    """
-    test_file = root / path
-    if test_file.parent.resolve() != test_file.parent:
-        return False
-    try:
-        test_file.parent.mkdir(parents=True, exist_ok=True)
-        with test_file.open("x", encoding="utf-8", errors="replace") as file:
-            file.write(test)
-    except OSError:
-        return False
-    return True
 
 
 def find_proof_environment(

@@ -76,6 +76,8 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
     """Those of its places."""
     places: tuple[str, ...]
     """`path:line`; "the change" of one about no line."""
+    positions: tuple[tuple[str, int], ...]
+    """Path and line of its places, and of what its votes quote; line 0 of a file as a whole."""
     message: str
     grounds: tuple[Grounds, ...]
     """Of a judge's finding: what the votes say, first the one that the message is of."""
@@ -117,19 +119,17 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
             yield f"asked: {self.question}"
         if len(self.places) > 1:
             yield f"also at: {', '.join(self.places[1:])}"
-        for number, grounds in enumerate(self.grounds):
-            if grounds.reason != self.message:
-                yield f"{'another vote' if number else 'whole reason'}: {grounds.reason}"
-            if grounds.counterexample:
-                yield f"counterexample: {grounds.counterexample}"
-        for evidence in self.quotes:
-            yield _quoted_line(evidence)
+        if self.grounds:
+            yield from _ground_lines(self.grounds[0], "whole reason", self.message)
+        # What it says of a counterexample stands beside it: a reader takes a wrong one for true.
         if self.second_look is not UNSET:
             yield from _look_lines(self.second_look)
-        if self.proof is not UNSET and self.proof.is_executed:
-            yield f"this test fails; it was put at {self.proof.path}:"
-            for line in self.proof.test.rstrip().split("\n"):
-                yield f"{INDENT}{line}"
+        for grounds in self.grounds[1:]:
+            yield from _ground_lines(grounds, "another vote", self.message)
+        for evidence in self.quotes:
+            yield _quoted_line(evidence)
+        if self.proof is not UNSET:
+            yield from _proof_lines(self.proof)
 
 
 class FittedFindings(Struct, frozen=True):
@@ -329,6 +329,8 @@ def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> Liste
     for vote in votes:
         standing_lines = [line for line in vote.evidence if line.standing != "void"]
         quotes |= dict.fromkeys(standing_lines)
+    positions = [(finding.path, finding.line) for finding in findings if finding.path]
+    positions += [(evidence.path, evidence.line) for evidence in quotes]
     grounds = dict.fromkeys(Grounds(vote.reason, vote.counterexample or "") for vote in votes)
     return ListedFinding(
         state="open",
@@ -337,6 +339,7 @@ def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> Liste
         criterion=first.criterion,
         fingerprints=tuple(finding.fingerprint for finding in findings),
         places=tuple(dict.fromkeys(map(sentences.place_words_of, findings))),
+        positions=tuple(dict.fromkeys(positions)),
         message=first.message,
         grounds=tuple(grounds),
         quotes=tuple(quotes),
@@ -375,6 +378,30 @@ def _failing_votes(criterion: CriterionResult, findings: Sequence[Finding]) -> I
 def _quoted_line(evidence: CheckedEvidence) -> str:
     side = " before the change" if evidence.side == "before" else ""
     return f"{evidence.path}:{evidence.line}{side}: {evidence.quote}"
+
+
+def _ground_lines(grounds: Grounds, title: str, message: str) -> Iterator[str]:
+    """The reason, unless the message says it all, and the counterexample."""
+    if grounds.reason != message:
+        yield f"{title}: {grounds.reason}"
+    if grounds.counterexample:
+        yield f"counterexample: {grounds.counterexample}"
+
+
+def _proof_lines(proof: Proof) -> Iterator[str]:
+    """The lines that oblige the code; the test that fails, and the end of what it printed."""
+    for evidence in proof.obligation:
+        if evidence.standing != "void":
+            yield f"what obliges the code, {_quoted_line(evidence)}"
+    if not proof.is_executed:
+        return
+    yield f"this test fails; it ran as {proof.path}, which is not among the files:"
+    for line in proof.test.rstrip().split("\n"):
+        yield f"{INDENT}{line}"
+    if proof.output:
+        yield "the end of what it printed:"
+        for line in proof.output.rstrip().split("\n"):
+            yield f"{INDENT}{line}"
 
 
 def _look_lines(look: SecondLook) -> Iterator[str]:

@@ -25,6 +25,7 @@ resume           going on with a run that died
 execution        one agent on its own: `run_agent`
 fix              repairing what a stored run found
 repair_brief     what an agent of a repair is shown
+patch_excerpt    what of a long patch it is shown: pure
 served_tests     the tool with which it runs tests
 
 each             every commit of a range reviewed

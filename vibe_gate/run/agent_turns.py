@@ -25,7 +25,7 @@ from vibe_gate.git import Repository
 from vibe_gate.run.kept_session import KeptSession
 from vibe_gate.run.repair_brief import RepairBrief
 from vibe_gate.run.run_tree import RunTree
-from vibe_gate.run.served_tests import make_test_runner, tests_sentence
+from vibe_gate.run.served_tests import make_test_runner, tests_of_findings, tests_sentence
 from vibe_gate.run.stage_request import (
     DATA_RULE,
     StageRequest,
@@ -208,7 +208,7 @@ class AgentTurns:
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
             mcp_servers=self._mcp_servers(agent),
-            run_tests=self._test_runner(agent, tree),
+            run_tests=self._test_runner(agent, tree, brief),
             working=True,
             wall=wall,
             session=session.stored,
@@ -247,12 +247,14 @@ class AgentTurns:
             servers[name] = _mcp_server(self._gate.file.mcp, name, variables)
         return servers
 
-    def _test_runner(self, agent: Agent, tree: RunTree) -> Callable[[str], Awaitable[str]] | None:
+    def _test_runner(
+        self, agent: Agent, tree: RunTree, brief: RepairBrief
+    ) -> Callable[[str], Awaitable[str]] | None:
         """What the agent's tool for tests does; None if it lists none or can have none."""
         tests = self._tests
         if TESTS_TOOL not in agent.tools or tests is None or tests.lack or agent.mcp_servers:
             return None
-        return make_test_runner(tests, tree, self._run)
+        return make_test_runner(tests, tree, self._run, tests_of_findings(brief.rounds))
 
     def _wall_of(self, agent: Agent, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
         """What wraps the agent's program; None: nothing does, which is said if it should."""

@@ -14,12 +14,14 @@ from vibe_gate.domain.summary import LeftAlone, Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.errors import PASS, GateError
+from vibe_gate.gate.fixing import without_left_alone
 from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.git import Repository
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
 from vibe_gate.report.finding_list import list_findings, rounds_sentence
+from vibe_gate.run.repair_brief import repair_turns
 from vibe_gate.run.review import paths_changed_since
 from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_bundle import make_issuer, record_contents, seal_run
@@ -68,6 +70,11 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     said: tuple[tuple[str, str], ...] = ()
     """The last messages of agents that no stage comes after, each with its node, without secrets
     and without what they repeat of prompts of captured sessions.
+    """
+
+    repair_words: tuple[tuple[str, str], ...] = ()
+    """The last messages of agents of a repair that a stage comes after, each with its node, without
+    the section of what they left alone, and as `said` without secrets and repeated prompts.
     """
 
     steers: tuple[str, ...] = ()
@@ -187,6 +194,7 @@ def conclude_run(
         made=patch,
         patch=patch_file,
         said=tuple(_last_messages(stages, patch)),
+        repair_words=tuple(_repair_words(stages)),
         steers=tuple(redact(file.shown_path) for file in steering_files),
         applied=applied,
         staged=applied and tree.change.kind == "staged",
@@ -268,6 +276,17 @@ def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:
     for result in stages.graph.results:
         if result.message and result.node in stages.graph.latest_nodes():
             yield result.node, stages.public_words(result.message, patch)
+
+
+def _repair_words(stages: Stages) -> Iterator[tuple[str, str]]:
+    """What the agents of a repair said last that a stage comes after."""
+    if stages.repair is None:
+        return
+    latest_nodes = stages.graph.latest_nodes()
+    for result in repair_turns(stages.graph.results):
+        words = stages.public_words(without_left_alone(result.message), result.patch)
+        if words.strip() and result.node not in latest_nodes:
+            yield result.node, words
 
 
 def _outcome_of(graph: StageGraph, verdicts: _Verdicts, *, reviewing: bool) -> RunOutcome:

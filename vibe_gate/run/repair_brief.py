@@ -4,14 +4,13 @@ what earlier rounds of the repair did, and how the change was made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
-from vibe_gate.domain.change import Change
 from vibe_gate.domain.escape import without_middle
-from vibe_gate.git import Repository
-from vibe_gate.report.finding_list import ReviewedRound
+from vibe_gate.report.finding_list import ReviewedRound, list_findings
+from vibe_gate.run.patch_excerpt import LinePosition, fit_patch
 from vibe_gate.run.run_tree import RunTree
 from vibe_gate.run.stage_request import MAX_PATCH, Context, Material, reviewed_rounds
 from vibe_gate.run.stage_result import StageResult
@@ -63,32 +62,54 @@ def brief_for_repair(
     source: RepairSource, context: Context, tree: RunTree, results: Sequence[StageResult]
 ) -> RepairBrief:
     """The brief of the next turn of a repair. `results`: of the stages that have ended."""
+    rounds, title = _rounds_of_repair(source.review, context, tree)
+    positions = open_positions(rounds)
+    materials = (*_change_materials(tree, results, positions), *source.sessions)
+    return RepairBrief(tuple(rounds), title, materials)
+
+
+def _rounds_of_repair(
+    review: RepairedReview | None, context: Context, tree: RunTree
+) -> tuple[list[ReviewedRound], str]:
+    """The reviews whose findings are handed over, and what these are called."""
     rounds = reviewed_rounds(context, tree.start)
-    materials = (*_change_materials(tree, results), *source.sessions)
-    review = source.review
     if review is None or any(reviewed.number == 0 for reviewed in rounds):
         # A gate of the run that asked about the same files has found the same.
-        return RepairBrief(tuple(rounds), "", materials)
+        return rounds, ""
     if not rounds:
-        return RepairBrief((review.reviewed,), review.title, materials)
+        return [review.reviewed], review.title
     if review.tree == tree.start:
         rounds = [review.reviewed, *rounds]
-    return RepairBrief(tuple(rounds), "", materials)
+    return rounds, ""
 
 
-def _change_materials(tree: RunTree, results: Sequence[StageResult]) -> Iterator[Material]:
-    """The change as it is now, and what each round of the repair made of it."""
-    repository = tree.repository
+def open_positions(rounds: Sequence[ReviewedRound]) -> set[LinePosition]:
+    """The lines that open findings are about."""
+    positions: set[LinePosition] = set()
+    for finding in list_findings(rounds):
+        if finding.is_open:
+            positions.update(finding.positions)
+    return positions
+
+
+def _change_materials(
+    tree: RunTree, results: Sequence[StageResult], positions: Collection[LinePosition]
+) -> Iterator[Material]:
+    """The change as it is now, and what each round of the repair made of it. `positions`: the lines
+    that are shown before others.
+    """
+    change = tree.current if tree.is_changed else tree.change
+    patch = tree.repository.patch(change)
+    title = "The change under review"
+    if tree.is_changed:
+        title += " as it is now, with what earlier rounds of the repair changed"
+    yield Material(title, fit_patch(patch, positions, MAX_PATCH))
     if not tree.is_changed:
-        yield Material("The change under review", patch_of(repository, tree.change))
         return
-    title = "The change under review as it is now, with what earlier rounds of the repair changed"
-    yield Material(title, patch_of(repository, tree.current))
     for number, result in enumerate(repair_turns(results), start=1):
-        patch = result.patch.decode("utf-8", "replace")
-        if patch:
+        if result.patch:
             title = f"What round {number} of the repair changed"
-            yield Material(title, without_middle(patch, MAX_PATCH))
+            yield Material(title, fit_patch(result.patch, positions, MAX_PATCH))
         if result.message:
             title = f"What its agent said at the end of round {number}"
             yield Material(title, without_middle(result.message, MAX_MESSAGE))
@@ -97,8 +118,3 @@ def _change_materials(tree: RunTree, results: Sequence[StageResult]) -> Iterator
 def repair_turns(results: Sequence[StageResult]) -> list[StageResult]:
     """The turns of agents that changed files, one a round."""
     return [result for result in results if result.agent and result.changed]
-
-
-def patch_of(repository: Repository, change: Change) -> str:
-    """The change as a patch, cut."""
-    return without_middle(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)

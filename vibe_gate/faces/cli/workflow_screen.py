@@ -23,6 +23,9 @@ MAX_FILES = 8
 MAX_ROWS = 5
 """Rows of what an agent said last."""
 
+MAX_REPAIR_ROWS = 12
+"""Rows of what an agent of a repair says of the findings."""
+
 MAX_LEFT_ALONE_ROWS = 10
 """Rows of what an agent left alone."""
 
@@ -83,7 +86,8 @@ def _after_pass(workflow_run: WorkflowRun) -> str:
 
 
 def _stage_rows(workflow_run: WorkflowRun) -> Iterator[str]:
-    """A line a stage, with what it and its judges cost."""
+    """A line a stage, with what it and its judges cost; below an agent of a repair what it said."""
+    repair_words = dict(workflow_run.repair_words)
     cost = workflow_run.review.summary.cost
     stages = [result.node for result in workflow_run.results]
     for result in workflow_run.results:
@@ -94,6 +98,11 @@ def _stage_rows(workflow_run: WorkflowRun) -> Iterator[str]:
             if cost.basis == "unknown":
                 price += " at most"
         yield f"stage     {result.node}: {result.displayed_outcome}{price}"
+        rows = [row for row in repair_words.get(result.node, "").splitlines() if row.strip()]
+        for row in rows[:MAX_REPAIR_ROWS]:
+            yield f"{' ' * LABEL}{safe(row)}"
+        if len(rows) > MAX_REPAIR_ROWS:
+            yield f"{' ' * LABEL}… and {counted(len(rows) - MAX_REPAIR_ROWS, 'more line')}"
 
 
 def _owner(node: str, stages: list[str]) -> str:
