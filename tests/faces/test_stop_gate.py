@@ -603,3 +603,10 @@ def test_a_call_with_a_name_that_is_no_path_is_taken_for_one_that_may_write_any(
     call = {"tool_name": "Write", "tool_input": {"file_path": name}, "duration_ms": 900}
     session.hook("capture", {"hook_event_name": "PostToolUse", **call})
     assert "b.py:1: failure" in session.stop().reason
+
+
+def test_the_first_gate_of_a_repository_does_not_decide_about_the_turn_that_wrote_it(session):
+    gate = 'schema = 1\nrubrics = []\n[hooks.stop]\nreview = "never"\n'
+    session.write(".vibe-gate/gate.toml", gate)
+    session.write("b.py", SECRET)
+    assert "b.py:1: failure" in session.stop().reason

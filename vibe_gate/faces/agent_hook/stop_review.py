@@ -37,6 +37,7 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.agent_hook import spool, stop_state, stop_words
 from vibe_gate.faces.agent_hook.session_writes import SessionWrites, writes_by_calls
 from vibe_gate.faces.process_environment import read_process_environment
+from vibe_gate.gate.loading import FOLDER, built_in_gate
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.disputable import is_open_to_dispute
@@ -225,7 +226,7 @@ def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
             is_settled = _is_reviewed(change, turn) and not turn.memory.is_of_session
             if is_settled and not _has_dispute(repository, change, turn):
                 return _unchanged(turn)
-            gate = gate_for(repository, change, base=None, definitions=None)
+            gate = _gate_of_turn(repository, change)
         rule = _stop_rule(gate)
         if not change.files or rule.review == "never":
             return TurnAnswer(), _memory_of(turn, change)
@@ -235,6 +236,17 @@ def review_turn(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
             summary = _summary(repository, change, gate, rule, turn)
         writes = writes_by_calls(turn.calls, repository.root, time.time())
     return _decide(summary, change, gate, writes, turn)
+
+
+def _gate_of_turn(repository: Repository, change: Change) -> Gate:
+    """The trusted gate. The first definitions of all decide about turns as soon as they are
+    committed: before that the agent may have written them to pass.
+    """
+    gate = gate_for(repository, change, base=None, definitions=None)
+    tree_before = repository.tree(change.before)
+    if gate.origin == "bootstrap" and tree_before.read(f"{FOLDER}/gate.toml") is None:
+        return built_in_gate(tree_before)
+    return gate
 
 
 def _criteria_of_session(gate: Gate) -> frozenset[str]:
