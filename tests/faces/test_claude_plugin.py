@@ -236,6 +236,25 @@ def test_with_the_plugin_and_the_hooks_of_install_nothing_happens_twice(
 
 
 @pytest.mark.slow
+def test_a_person_who_wants_no_review_of_turns_is_obeyed_by_the_plugins_hook(home, gated, environ):
+    settings = {"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "claude")}
+    person = {**environ, **settings}
+    vibe_gate("install", "claude", "--stop", cwd=gated, environ=person)
+    done = vibe_gate("install", "claude", "--no-stop", cwd=gated, environ=person)
+    assert "not reviewed in this clone, nor by hooks of other settings or of a plugin" in done.err
+    removed = vibe_gate("uninstall", "claude", cwd=gated, environ=person)
+    assert "The plugin vibe-gate@vibe-gate for Claude Code is enabled" in removed.err
+    points = vibe_gate("doctor", cwd=gated, environ=person).out
+    assert "vibe-gate@vibe-gate is enabled" in points
+    assert "not reviewed when they end" in points
+    path = str(gated / "b.py")
+    turns = calls(ToolUse("Write", {"file_path": path, "content": SECRET}))
+    search_path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    messages = claude(gated, home, turns, sources="user,project,local", PATH=search_path)
+    assert messages[-1]["result"] == "done"
+
+
+@pytest.mark.slow
 def test_without_vibe_gate_on_the_machine_the_session_goes_on(home, gated):
     path = str(gated / "b.py")
     turns = calls(ToolUse("Write", {"file_path": path, "content": SECRET}))

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,8 @@ def test_a_judge_without_a_key_holds_nobody_and_the_person_is_told(session):
     session.write("b.py", CLEAN)
     answer = session.stop()
     assert not answer.holds
-    assert answer.message == "vibe-gate: turn not reviewed: not asked: no API key"
+    problem = "vibe-gate: turn not reviewed: not asked: no API key. Next: set ANTHROPIC_API_KEY"
+    assert answer.message.startswith(problem)
 
 
 def test_a_rubric_of_questions_alone_is_silent_where_only_checks_run(session):
@@ -365,6 +367,7 @@ def test_a_model_that_gives_no_answer_holds_nobody_and_the_person_is_told(sessio
         answer = session.stop()
     assert not answer.holds
     assert answer.message.startswith("vibe-gate: turn not reviewed: ")
+    assert "`vibe-gate review`" in answer.message
 
 
 def test_hooks_that_everyone_shares_run_the_command(session, environ):
@@ -374,6 +377,22 @@ def test_hooks_that_everyone_shares_run_the_command(session, environ):
     event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
     done = vibe_gate("stop", cwd=session.root, environ=environ, stdin=json.dumps(event).encode())
     assert (done.code, json.loads(done.out)["decision"]) == (0, "block")
+
+
+def test_no_stop_is_remembered_for_every_hook_of_the_clone_until_stop_takes_it_back(session):
+    plugin = replace(session, arguments=("--user",))
+    agent = {**session.environ, "CLAUDECODE": "1"}
+    session.write("b.py", SECRET)
+    refused = vibe_gate("install", "claude", "--no-stop", cwd=session.root, environ=agent)
+    assert refused.code == 2
+    vibe_gate("install", "claude", "--no-stop", cwd=session.root, environ=session.environ)
+    assert plugin.stop().document == {}
+    again = vibe_gate("install", "claude", cwd=session.root, environ=session.environ)
+    assert "The end of a turn is not reviewed" in again.err
+    vibe_gate("uninstall", "claude", cwd=session.root, environ=session.environ)
+    assert plugin.stop().document == {}
+    vibe_gate("install", "claude", "--stop", cwd=session.root, environ=session.environ)
+    assert session.stop().holds
 
 
 def test_the_users_own_hook_leaves_the_turn_to_the_projects(session):

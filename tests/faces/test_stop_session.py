@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stopping import HookedAgentSession, started
+from stopping import SECRET, HookedAgentSession, started
 
 TESTED = """\
 schema = 1
@@ -16,6 +16,15 @@ kind = "check"
 check = "tests-ran"
 must = true
 paths = ["*.py"]
+"""
+SAFE = """\
+schema = 1
+id = "safe"
+[[criterion]]
+id = "no-secrets"
+kind = "check"
+check = "no-secrets"
+must = true
 """
 PASSING = (
     "import unittest\n\n\nclass Ok(unittest.TestCase):\n    def test_ok(self):\n        pass\n"
@@ -31,6 +40,7 @@ def session(tmp_path: Path, environ: dict[str, str]) -> HookedAgentSession:
     (gate / "rubrics").mkdir(parents=True)
     (gate / "gate.toml").write_text('schema = 1\nrubrics = ["tested"]\n')
     (gate / "rubrics" / "tested.toml").write_text(TESTED)
+    (gate / "rubrics" / "safe.toml").write_text(SAFE)
     session.write("test_ok.py", PASSING)
     return session
 
@@ -38,7 +48,11 @@ def session(tmp_path: Path, environ: dict[str, str]) -> HookedAgentSession:
 def test_an_agent_that_runs_the_tests_afterwards_may_stop_with_the_same_files(session):
     stop = session.stop()
     assert "No test ran in the sessions that wrote the change" in stop.reason
-    assert "needs no change of files: run what is missing" in stop.reason
+    cure = "needs no change of files: run the tests, then end your turn. The gate looks again "
+    assert f"{cure}though no file changes, up to round 3." in stop.reason
+    assert "Repair" not in stop.reason
+    assert "with unchanged files" not in stop.reason
+    assert "`vibe-gate install claude --no-stop`" in stop.reason
     session.run(RUN)
     assert not session.stop(again=True).holds
 
@@ -49,6 +63,7 @@ def test_an_agent_that_runs_none_is_let_go_after_three_rounds_and_the_person_is_
     assert holds == [True, True, True]
     assert not last.holds
     assert "after 3 rounds" in last.message
+    assert "the change: failure: No test ran" in last.message
 
 
 def test_tests_before_the_last_edit_do_not_count_and_a_pipe_is_said_to_hide_their_end(session):
@@ -58,4 +73,27 @@ def test_tests_before_the_last_edit_do_not_count_and_a_pipe_is_said_to_hide_thei
     session.run(f"{RUN} 2>&1 | tail -1")
     stop = session.stop(again=True)
     assert not stop.holds
-    assert "by themselves and without a pipe" in stop.message
+    assert stop.message.startswith(
+        "vibe-gate: not decided: tests-ran (Not known whether tests passed"
+    )
+    assert stop.message.endswith("Ask the agent to run the tests once more, without a pipe.")
+
+
+def test_a_turn_whose_other_checks_pass_is_reviewed_though_the_tests_end_is_unknown(session):
+    gate = session.root / ".vibe-gate" / "gate.toml"
+    gate.write_text('schema = 1\nrubrics = ["tested", "safe"]\n')
+    session.run(f"{RUN} 2>&1 | tail -1")
+    assert session.stop().message.startswith("vibe-gate: turn reviewed; not decided: tests-ran (")
+
+
+def test_findings_in_files_and_about_the_session_are_each_told_how_they_are_cured(session):
+    gate = session.root / ".vibe-gate"
+    (gate / "gate.toml").write_text('schema = 1\nrubrics = ["tested", "safe"]\n')
+    options = 'options = { commands = ["./check*", "make verify"] }\n'
+    (gate / "rubrics" / "tested.toml").write_text(TESTED + options)
+    session.write("b.py", SECRET)
+    reason = session.stop().reason
+    assert reason.count("Repair what is about files in the working tree") == 1
+    assert reason.count("run the tests (`make verify`), then end your turn") == 1
+    assert "may stop, and the user decides" in reason
+    assert "after round 3 you may stop" in reason

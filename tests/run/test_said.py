@@ -21,6 +21,7 @@ from wire import answering
 from vibe_gate.domain.change import Selection
 from vibe_gate.report.annotations import make_check_run
 from vibe_gate.report.comment import render_comment
+from vibe_gate.report.finding_list import ReviewedRound, list_findings
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import Round
 from vibe_gate.run.review_result import Review
@@ -119,6 +120,18 @@ def test_the_words_stay_in_the_clone_and_the_record_is_told(tmp_path, environ):
     assert [(command.line, command.exit_status) for command in record.commands] == [
         ("pytest -q", 1)
     ]
+
+
+@walks
+def test_a_line_of_the_words_is_left_out_where_the_finding_is_shown(tmp_path, environ):
+    repo = captured(tmp_path, environ, failed("pytest -q", "Exit code 1\n"), stopped(WORDS))
+    summary = judged(repo, environ, fail(CLAIM))[0].summary
+    reviewed = ReviewedRound(number=0, rubrics=summary.rubrics, findings=summary.findings)
+    listed_lines = list_findings([reviewed])[0].lines()
+    explained = vibe_gate("explain", "claims-hold", cwd=repo.path, environ=environ).out
+    assert not any(":0:" in line for line in listed_lines)
+    assert "lines" not in explained
+    assert "fix     run it, or correct what was said" in explained
 
 
 @walks

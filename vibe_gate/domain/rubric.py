@@ -188,6 +188,11 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The entry of CHECKS that decides this criterion (kind "check" only)."""
         return self.check or "command"
 
+    @property
+    def is_about_session(self) -> bool:
+        """Whether it is about what agents ran or said, which no change of files repairs."""
+        return self.check == "tests-ran" or self.needs == "said"
+
     def concerns(self, file: FileDiff) -> bool:
         """Whether `paths` select the file, by either of its names; no judge is asked about labelled
         cases.

@@ -35,6 +35,8 @@ class Explanation(Struct, frozen=True):
     """Those of this finding."""
     overrides: Sequence[Override] = ()
     """Those of this finding."""
+    is_about_session: bool = False
+    """Whether it is about what agents ran or said, which no change of files repairs."""
 
 
 def explanation_rows(of: Explanation) -> Iterator[Row]:
@@ -46,12 +48,14 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
     yield "place", sentences.place_words_of(finding)
     if of.question:
         yield "asked", _cut_text(of.question)
-    yield from _label_first("lines", map(_quoted, finding.evidence[:MAX_QUOTES]))
+    yield from _label_first(
+        "lines", map(_quoted, queries.shown_evidence(finding.evidence)[:MAX_QUOTES])
+    )
     yield "answer", _cut_text(finding.message)
     yield from _reason_rows(finding, summary)
     yield from _label_first("people", map(_cut_text, _people(of)))
     yield "run", summary.run_id
-    yield from _next_steps(finding, summary)
+    yield from _next_steps(of)
 
 
 def _label_first(label: str, texts: Iterable[str]) -> Iterator[Row]:
@@ -115,12 +119,16 @@ def _people(of: Explanation) -> Iterator[str]:
         yield "no label, not accepted"
 
 
-def _next_steps(finding: Finding, summary: Summary) -> Iterator[Row]:
+def _next_steps(of: Explanation) -> Iterator[Row]:
+    finding, summary = of.finding, of.summary
     name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
     if finding.is_refuted:
         yield "next", "nothing to do: a second look refuted it"
         return
-    yield "fix", f"change the lines{next_step.by_an_agent(summary)}, then review again"
+    if of.is_about_session:
+        yield "fix", "run it, or correct what was said; no change of files is needed"
+    else:
+        yield "fix", f"change the lines{next_step.by_an_agent(summary)}, then review again"
     if queries.may_be_disputed(finding, summary):
         yield "dispute", f"vibe-gate dispute {name} --reason TEXT (once; a second look decides)"
     if summary.sources(finding):
@@ -131,4 +139,7 @@ def _next_steps(finding: Finding, summary: Summary) -> Iterator[Row]:
 
 def _cut_text(text: str) -> str:
     text = " ".join(safe(text).split())
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+    if len(text) <= MAX_TEXT:
+        return text
+    words = text[:MAX_TEXT].rpartition(" ")[0]
+    return f"{words or text[: MAX_TEXT - 1]}…"

@@ -30,7 +30,7 @@ from vibe_gate.domain.verdict import (
     Vote,
     short,
 )
-from vibe_gate.report import sentences
+from vibe_gate.report import queries, sentences
 
 INDENT = "   "
 
@@ -342,7 +342,7 @@ def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> Liste
         positions=tuple(dict.fromkeys(positions)),
         message=first.message,
         grounds=tuple(grounds),
-        quotes=tuple(quotes),
+        quotes=tuple(queries.shown_evidence(list(quotes))),
         second_look=first.second_look,
         proof=first.proof,
         question=reviewed.questions.get(first.criterion, "") if votes else "",

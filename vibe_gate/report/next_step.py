@@ -149,6 +149,15 @@ def at_a_terminal(summary: Summary) -> str:
     return "review again; if that does not help, run vibe-gate doctor"
 
 
+def to_review_a_turn(summary: Summary) -> str:
+    """What to do about a turn without a verdict, without a full stop."""
+    for cause in _gravest_first(summary):
+        remedy = remedy_at_terminal(cause)
+        if remedy:
+            return f"{remedy} (`vibe-gate review`)"
+    return "`vibe-gate review`"
+
+
 def why_undecided(summary: Summary) -> str:
     """Why questions have no answer, in our words: the cause that `next_step` knows a remedy for,
     else the first.

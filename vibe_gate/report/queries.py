@@ -88,6 +88,11 @@ def missed_places(summary: Summary) -> tuple[Unreviewed, ...]:
     return tuple(summary.unreviewed) if asks_judges(summary) else ()
 
 
+def shown_evidence(lines: Sequence[CheckedEvidence]) -> list[CheckedEvidence]:
+    """Those that can be shown: a quoted line of an agent's words has neither place nor quote."""
+    return [line for line in lines if line.path or line.quote]
+
+
 def unanswered_criteria(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
     undecided = filter(_is_undecided, summary.criteria)

@@ -34,7 +34,7 @@ def finding_rows(
     """
     rank = queries.GRAVITY[finding.level]
     rows = _place_rows(finding, summary, rank, columns)
-    for evidence in finding.evidence:
+    for evidence in queries.shown_evidence(finding.evidence):
         rows.append(ScreenRow(rank, cut_line(quote_evidence(evidence), columns)))
     rows.append(ScreenRow(rank, Text(f"    {safe(sentences.finding_sentence(finding))}")))
     counterexample = queries.counterexample_of(finding, summary)

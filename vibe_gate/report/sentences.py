@@ -93,9 +93,15 @@ def concise_lines(summary: Summary) -> list[str]:
 
 def concise_line(finding: Finding) -> str:
     """A finding as a line: `path:line: level: message [criterion] [fingerprint]`."""
-    place = finding.path or "."
-    if finding.line:
-        place = f"{place}:{finding.line}"
+    return _line_at(place_words(finding.path or ".", finding.line), finding)
+
+
+def placed_line(finding: Finding) -> str:
+    """The same; of a finding about no file with "the change" in the place's stead."""
+    return _line_at(place_words(finding.path, finding.line), finding)
+
+
+def _line_at(place: str, finding: Finding) -> str:
     names = f"[{finding.criterion}] [{finding.fingerprint[:SHORT_FINGERPRINT]}]"
     return safe(f"{place}: {finding.level}: {finding_sentence(finding)} {names}")
 

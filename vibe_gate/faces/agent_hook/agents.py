@@ -53,6 +53,8 @@ class HookedAgent(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     copies_settings: bool = False
     """Whether it copies `local` into linked worktrees that it makes."""
+    plugin: str = ""
+    """The plugin for it that brings the same hooks, by its name before "@"; "" without one."""
 
     @property
     def argument(self) -> tuple[str, ...]:
@@ -198,6 +200,7 @@ CLAUDE = HookedAgent(
     hook=_claude_hook,
     stopping="Stop",
     copies_settings=True,
+    plugin="vibe-gate",
 )
 
 GEMINI = HookedAgent(

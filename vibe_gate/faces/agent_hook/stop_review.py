@@ -31,7 +31,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Gate, StopRule
 from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import CriterionResult, Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.agent_hook import spool, stop_state, stop_words
@@ -100,6 +100,8 @@ class EndedTurn(Struct, frozen=True):
     """The end of one turn, as the hook was told."""
 
     event: Mapping[str, Any]
+    agent: str
+    """As `vibe-gate install` names it."""
     folder: bytes
     """Of the session, in the spool."""
     limit_s: float
@@ -148,7 +150,7 @@ class EndedTurn(Struct, frozen=True):
 
 def answer_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: float) -> bytes:
     """The answer at the end of a turn, in the agent's form; never raises a GateError."""
-    turn = _ended_turn(event, folder, limit_s)
+    turn = _ended_turn(event, agent, folder, limit_s)
     try:
         answer, memory = review_turn(turn)
     except GateError as error:
@@ -166,7 +168,7 @@ def answer_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: fl
     return _in_form(answer, agent)
 
 
-def _ended_turn(event: dict[str, object], folder: bytes, limit_s: float) -> EndedTurn:
+def _ended_turn(event: dict[str, object], agent: str, folder: bytes, limit_s: float) -> EndedTurn:
     """The turn, and which working tree is reviewed."""
     began_at = time.monotonic()
     state = stop_state.read_state(folder)
@@ -181,6 +183,7 @@ def _ended_turn(event: dict[str, object], folder: bytes, limit_s: float) -> Ende
         tree = list(unread)[-1]
     return EndedTurn(
         event=event,
+        agent=agent or "claude",
         folder=folder,
         limit_s=limit_s,
         began_at=began_at,
@@ -254,7 +257,7 @@ def _criteria_of_session(gate: Gate) -> frozenset[str]:
     criterion_ids: set[str] = set()
     for rubric in gate.rubrics:
         for criterion in rubric.criterion:
-            if criterion.check == "tests-ran" or criterion.needs == "said":
+            if criterion.is_about_session:
                 criterion_ids.add(criterion.id)
     return frozenset(criterion_ids)
 
@@ -356,16 +359,16 @@ def _decide(
     if other_fails:
         aside = _joined(stop_words.other_files_text(_lines(other_fails, summary)), place)
     if summary.outcome != "fail" or not has_written or (fails and not own_fails):
-        return TurnAnswer(message=_joined(aside, _unheld(summary, verdict))), memory
+        return TurnAnswer(message=_joined(aside, _unheld(summary, verdict, gate))), memory
     failing = stop_words.findings_text(_lines_with_disputes(own_fails, summary), verdict)
     handed_back = own_fails[:MAX_REMEMBERED]
     session_criteria = _criteria_of_session(gate)
-    is_of_session = any(fail.criterion in session_criteria for fail in own_fails)
+    fails_of_session = [fail for fail in own_fails if fail.criterion in session_criteria]
     memory = replace(
         memory,
         failing=failing,
         handed_back=tuple(handed_back),
-        is_of_session=is_of_session,
+        is_of_session=bool(fails_of_session),
     )
     # It was reviewed once more because of a dispute.
     is_unchanged = _is_reviewed(change, turn) and not turn.memory.is_of_session
@@ -379,11 +382,18 @@ def _decide(
         fail.fingerprint for fail in own_fails if is_open_to_dispute(fail, summary, gate.rubrics)
     )
     names = [fingerprint[: sentences.SHORT_FINGERPRINT] for fingerprint in disputable]
-    listed = _listed(own_fails, summary, turn)
-    asides = [stop_words.SESSION_ADVICE] if is_of_session else []
-    asides += [place] if place else []
-    reason = stop_words.block_text(listed, verdict, number, rule.max_rounds, asides, names)
-    answer = TurnAnswer(reason, _joined(message, aside))
+    handed = stop_words.HandedBack(
+        findings=_listed(own_fails, summary, turn),
+        verdict=verdict,
+        round_number=number,
+        max_rounds=rule.max_rounds,
+        agent=turn.agent,
+        place=place,
+        has_repairs=len(fails_of_session) < max(len(own_fails), 1),
+        cures=_session_cures(fails_of_session, gate),
+        disputable=names,
+    )
+    answer = TurnAnswer(stop_words.block_text(handed), _joined(message, aside))
     return answer, replace(memory, rounds=number, holds=True, disputable=disputable)
 
 
@@ -400,7 +410,7 @@ def _joined(*messages: str) -> str:
     return "\n".join(message for message in messages if message)
 
 
-def _unheld(summary: Summary, verdict: str) -> str:
+def _unheld(summary: Summary, verdict: str, gate: Gate) -> str:
     """What the person is told of a review that does not concern the agent; "" if it is nothing."""
     if summary.exit_code == PASS:
         has_warnings = any(finding.level == "warning" for finding in summary.findings)
@@ -409,12 +419,59 @@ def _unheld(summary: Summary, verdict: str) -> str:
         return f"vibe-gate: {verdict}"
     if summary.outcome == "fail":
         return ""
-    undecided = [
-        criterion for criterion in summary.criteria if criterion.outcome in ("abstain", "error")
-    ]
-    if all(isinstance(criterion.cause, StopAsksNoJudge) for criterion in undecided):
+    undecided: list[CriterionResult] = []
+    for criterion in summary.criteria:
+        is_left_out = isinstance(criterion.cause, StopAsksNoJudge)
+        if criterion.outcome in ("abstain", "error") and not is_left_out:
+            undecided.append(criterion)
+    if not undecided:
         return ""
-    return stop_words.not_reviewed_text(next_step.why_undecided(summary) or verdict)
+    has_answers = all(
+        criterion.outcome == "abstain" and criterion.cause is UNSET for criterion in undecided
+    )
+    if has_answers:
+        return _undecided(undecided, summary, gate)
+    problem = next_step.why_undecided(summary) or verdict
+    return stop_words.not_reviewed_text(problem, next_step.to_review_a_turn(summary))
+
+
+def _undecided(undecided: Sequence[CriterionResult], summary: Summary, gate: Gate) -> str:
+    """What the person is told of a review in which these criteria abstained."""
+    check_ids = _ids_of_tests_ran(gate)
+    open_questions: list[str] = []
+    for criterion in undecided:
+        if criterion.kind == "judge":  # its reason is a model's
+            open_questions.append(criterion.id)
+            continue
+        open_questions.append(f"{criterion.id} ({queries.reason_in_words(criterion.reason)})")
+    return stop_words.undecided_text(
+        open_questions,
+        has_passes=any(criterion.outcome == "pass" for criterion in summary.criteria),
+        needs_tests=any(criterion.id in check_ids for criterion in undecided),
+    )
+
+
+def _ids_of_tests_ran(gate: Gate) -> frozenset[str]:
+    """The ids of the criteria that ask whether tests ran."""
+    criterion_ids: set[str] = set()
+    for rubric in gate.rubrics:
+        criterion_ids |= {entry.id for entry in rubric.criterion if entry.check == "tests-ran"}
+    return frozenset(criterion_ids)
+
+
+def _session_cures(fails: Sequence[Finding], gate: Gate) -> tuple[str, ...]:
+    """What cures these findings about what the session ran or said, each cure once."""
+    failed_ids = {fail.criterion for fail in fails}
+    cures: dict[str, None] = {}
+    for rubric in gate.rubrics:
+        for criterion in rubric.criterion:
+            if criterion.id not in failed_ids:
+                continue
+            if criterion.check == "tests-ran":
+                cures[stop_words.tests_cure(criterion.options.get("commands", ()))] = None
+            elif criterion.needs == "said":
+                cures[stop_words.RUN_OR_CORRECT] = None
+    return tuple(cures)
 
 
 def _unchanged(turn: EndedTurn) -> tuple[TurnAnswer, StopMemory]:
@@ -520,15 +577,15 @@ def _wrote(writes: SessionWrites, shown_path: str) -> bool:
 
 
 def _lines(findings: Sequence[Finding], summary: Summary) -> list[str]:
-    """The findings as `--concise` prints them, the worst first."""
-    return [sentences.concise_line(finding) for finding in queries.worst_first(findings, summary)]
+    """The findings, a line each, the worst first."""
+    return [sentences.placed_line(finding) for finding in queries.worst_first(findings, summary)]
 
 
 def _lines_with_disputes(findings: Sequence[Finding], summary: Summary) -> list[str]:
     """The same for a person: below a finding that was disputed, both sides."""
     lines = []
     for finding in queries.worst_first(findings, summary):
-        line = sentences.concise_line(finding)
+        line = sentences.placed_line(finding)
         look = finding.second_look
         if look is not UNSET and look.is_disputed:
             line += f"\n  {safe(sentences.dispute_sentence(look))}"

@@ -5,7 +5,9 @@ All of it is made of a redacted summary; each line is escaped, and the whole is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, list_names, safe
 from vibe_gate.faces.agent_hook import spool
@@ -30,52 +32,90 @@ MAX_DISPUTABLE = 5
 MORE = "... and {0}: run `vibe-gate bundles show` for all of them."
 
 
-SESSION_ADVICE = (
-    "What is about your session (which tests ran, what you said) needs no change of files: run what "
-    "is missing, or correct what you said, and end your turn."
+REPAIR = "Repair {0} in the working tree, then end your turn: the gate looks again."
+
+SESSION_CURE = (
+    "What is about your session needs no change of files: {0}, then end your turn. The gate looks "
+    "again though no file changes, up to round {1}."
+)
+"""The line about findings that files do not repair."""
+
+RUN_TESTS = "run the tests"
+
+RUN_OR_CORRECT = "run what you said you ran, or correct what you said"
+
+EXPLAIN = (
+    "`vibe-gate explain FINDING` shows the evidence of one (its id stands in the last brackets)."
 )
 
 
-def block_text(
-    findings: Sequence[ListedFinding],
-    verdict: str,
-    round_number: int,
-    max_rounds: int,
-    asides: Sequence[str] = (),
-    disputable: Sequence[str] = (),
-) -> str:
-    """What the agent is given: the findings, what to do about them, and the way out.
+class HandedBack(Struct, frozen=True, kw_only=True):
+    """What goes back to the agent, and how it is told."""
 
-    Args:
-        findings: The list, as an agent of `run --fix` is handed it.
-        verdict: The verdict line.
-        round_number: Which round of this prompt it is, from 1.
-        max_rounds: After which round the agent may stop whatever was found.
-        asides: What is to be known of the findings besides (`tree_text`, SESSION_ADVICE).
-        disputable: The fingerprints of those that can be disputed, as they are shown.
-    """
-    round_words = f"round {round_number} of {max_rounds}"
+    findings: Sequence[ListedFinding]
+    """The list, as an agent of `run --fix` is handed it."""
+    verdict: str
+    """The verdict line."""
+    round_number: int
+    """Which round of this prompt it is, from 1."""
+    max_rounds: int
+    """After which round the agent may stop whatever was found."""
+    agent: str
+    """As `vibe-gate install` names it."""
+    place: str = ""
+    """Where the files are (`tree_text`); "": where the agent is."""
+    has_repairs: bool = True
+    """Whether a finding is repaired in files."""
+    cures: tuple[str, ...] = ()
+    """What cures the findings about what the session ran or said (`tests_cure`, RUN_OR_CORRECT)."""
+    disputable: Sequence[str] = ()
+    """The fingerprints of those that can be disputed, as they are shown."""
+
+
+def block_text(handed: HandedBack) -> str:
+    """What the agent is given: the findings, what to do about them, and the way out."""
+    round_words = f"round {handed.round_number} of {handed.max_rounds}"
     head = f"{spool.GIVEN_BACK} ({round_words}):"
-    advice = [
-        verdict,
-        *asides,
-        "Repair these in the working tree, then end your turn: the gate looks again. "
-        "`vibe-gate explain FINDING` shows the evidence of one (its id stands in the last brackets).",
-        dispute_text(disputable),
-        "If you cannot repair one, or think it wrong, say so and end your turn: with unchanged files "
-        "you may stop, and the user decides.",
-        'The user can switch this off: [hooks.stop] review = "never" in .vibe-gate/gate.toml, or '
-        "`vibe-gate install AGENT --no-stop`.",
-    ]
-    advice = [line for line in advice if line]
+    advice = [line for line in _advice_lines(handed) if line]
     frame_bytes = len(fitted(head, [MORE.format(MAX_BYTES)], advice).encode("utf-8", "replace"))
-    listed = fit_findings(findings, MAX_BYTES - frame_bytes - 1, safe)
+    listed = fit_findings(handed.findings, MAX_BYTES - frame_bytes - 1, safe)
     lines = list(listed.lines)
     if listed.unlisted:
         lines.append(MORE.format(counted(listed.unlisted, "more finding")))
     elif listed.shortened:
         lines.append(MORE.format("more about these"))
     return "\n".join([head, *lines, *map(_shorten, advice)])
+
+
+def _advice_lines(handed: HandedBack) -> Iterator[str]:
+    """The verdict, and in this order: repair, dispute, or say that neither can be done."""
+    yield handed.verdict
+    yield handed.place
+    if handed.has_repairs:
+        yield REPAIR.format("what is about files" if handed.cures else "these")
+    if handed.cures:
+        yield SESSION_CURE.format("; ".join(handed.cures), handed.max_rounds)
+    yield EXPLAIN
+    yield dispute_text(handed.disputable)
+    inability = "If you cannot repair one, or think it wrong"
+    if handed.disputable:
+        inability = "If you can do neither"
+    elif not handed.has_repairs:
+        inability = "If you cannot, or think one wrong"
+    condition = f"after round {handed.max_rounds}" if handed.cures else "with unchanged files"
+    yield f"{inability}, say so and end your turn: {condition} you may stop, and the user decides."
+    yield (
+        'The user can switch this off: [hooks.stop] review = "never" in .vibe-gate/gate.toml, or '
+        f"`vibe-gate install {handed.agent} --no-stop`."
+    )
+
+
+def tests_cure(commands: Sequence[str]) -> str:
+    """What cures tests that did not run, by the `commands` that the criterion names."""
+    for command in commands:
+        if not any(sign in command for sign in "*?["):
+            return f"{RUN_TESTS} (`{safe(command)}`)"
+    return RUN_TESTS
 
 
 def dispute_text(disputable: Sequence[str]) -> str:
@@ -129,9 +169,25 @@ def unread_tree_text(tree: str) -> str:
     )
 
 
-def not_reviewed_text(problem: str) -> str:
-    """What the person is told if there is no verdict."""
-    return _shorten(f"vibe-gate: turn not reviewed: {safe(problem)}")
+def not_reviewed_text(problem: str, remedy: str = "") -> str:
+    """What the person is told if there is no verdict; `remedy`: what to do about it."""
+    text = f"vibe-gate: turn not reviewed: {safe(problem)}"
+    return _shorten(f"{text.removesuffix('.')}. Next: {remedy}." if remedy else text)
+
+
+def undecided_text(open_questions: Sequence[str], *, has_passes: bool, needs_tests: bool) -> str:
+    """What the person is told if a review was made and something in it could not be decided.
+
+    Args:
+        open_questions: The criteria, each with why.
+        has_passes: Whether others were decided.
+        needs_tests: Whether a run of the tests would decide one.
+    """
+    head = "turn reviewed; not decided" if has_passes else "not decided"
+    text = f"vibe-gate: {head}: {safe('; '.join(open_questions))}"
+    if needs_tests:
+        text += ". Ask the agent to run the tests once more, without a pipe."
+    return _shorten(text)
 
 
 def fitted(head: str, lines: Sequence[str], tail: Sequence[str], max_bytes: int = MAX_BYTES) -> str:

@@ -9,7 +9,7 @@ import select
 import signal
 import time
 
-from vibe_gate.faces.agent_hook import spool, stop_state
+from vibe_gate.faces.agent_hook import spool, stop_state, turn_switch
 
 STOP_EVENTS = ("Stop", "AfterAgent")
 
@@ -47,6 +47,8 @@ def answer_event(agent: str, *, user: bool) -> bytes:
         return b""
     if user and spool.has_own_hook(project, kind, "stop", agent):
         return b""  # which answers
+    if turn_switch.is_switched_off(project, agent):
+        return b""
     if spool.text_of(event, "permission_mode") == "plan":  # it may write nothing, nor repair
         return b""
     tasks = stop_state.running_tasks(event)

@@ -56,8 +56,16 @@ def _run(arguments: ExplainArguments) -> int:
         ]
         recorded = open_state(repository.common_dir).overrides.all()
         overrides = [override for override in recorded if override.finding == finding.fingerprint]
-        question = _question(repository, finding, summary)
-    explanation = Explanation(finding, summary, question, labels, overrides)
+        criterion = _criterion_of(repository, finding, summary)
+    question = _question_of(criterion) if criterion else ""
+    explanation = Explanation(
+        finding,
+        summary,
+        question,
+        is_about_session=criterion is not None and criterion.is_about_session,
+        labels=labels,
+        overrides=overrides,
+    )
     rows = list(explanation_rows(explanation))
     document = {
         "exit_code": PASS,
@@ -87,8 +95,8 @@ def _lines(rows: list[Row]) -> Iterator[str]:
         yield from wrapped(line, COLUMNS, " " * LABEL_COLUMNS).split("\n")
 
 
-def _question(repository: Repository, finding: Finding, summary: Summary) -> str:
-    """What the finding's criterion asked, "" if the gate of then is not there any more."""
+def _criterion_of(repository: Repository, finding: Finding, summary: Summary) -> Criterion | None:
+    """The finding's criterion; None if the gate of then is not there any more."""
     digests = {source.digest for source in summary.sources(finding)}
     with suppress(GateError):
         for rubric in _gate_of(repository, summary).rubrics:
@@ -97,13 +105,13 @@ def _question(repository: Repository, finding: Finding, summary: Summary) -> str
                     rubric.id, criterion.id
                 )
                 if is_named and (not digests or rubric.digest in digests):
-                    return _question_of(criterion)
+                    return criterion
     with suppress(GateError, OSError):
         for name in OFFERED:
             for criterion in offered_rubric(name).criterion:
                 if criterion.id == finding.criterion:
-                    return _question_of(criterion)
-    return ""
+                    return criterion
+    return None
 
 
 def _gate_of(repository: Repository, summary: Summary) -> Gate:

@@ -5,6 +5,7 @@ agent.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from functools import partial
@@ -14,16 +15,20 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, USAGE, GateError, UsageError
+from vibe_gate.faces.agent_hook import turn_switch
 from vibe_gate.faces.agent_hook.agents import AGENTS, Groups, HookedAgent
 from vibe_gate.faces.agent_hook.exclude import exclude, take_back
+from vibe_gate.faces.agent_hook.plugin_settings import find_plugin
 from vibe_gate.faces.agent_hook.settings import (
     add_hooks,
     drop_hooks,
     has_script,
     hooks_of,
     read_settings,
+    write_file,
     write_settings,
 )
 from vibe_gate.faces.cli.command import Command, argument, group, parse_nothing
@@ -69,6 +74,20 @@ Do that? [Y/n] """
 
 STOP_ADVICE = "The end of a turn is not reviewed: `vibe-gate install {0} --stop` adds that."
 
+SWITCHED_OFF = (
+    "The end of a turn is not reviewed in this clone, nor by hooks of other settings or of a plugin: "
+    "`vibe-gate install {0} --stop` adds that."
+)
+
+PLUGIN_STAYS = (
+    "The plugin {1} for {0} is enabled, and its hooks act as before: "
+    "`/plugin disable {1}` in {0}{2}."
+)
+
+NO_STOP_HERE = ", or `vibe-gate install {0} --no-stop` in a clone, ends the reviews of turns"
+"""What else ends a review by the plugin."""
+
+PLUGIN_REMAINS = " ends that"
 
 Place = Literal["local", "shared", "user"]
 """Whose settings of an agent: of this machine in a repository, of everyone in it, or a person's."""
@@ -97,20 +116,43 @@ def _parse_installation(args: argparse.Namespace) -> AgentInstallation:
     return AgentInstallation(_parse_place(args), False if args.no_stop else stop_gate)
 
 
-def _wants_stop_gate(agent: HookedAgent, wish: bool | None, path: Path, below: Path) -> bool:
-    """Whether the end of a turn is to be reviewed: as the command says, as it is in the settings, or
-    as the person at the terminal answers. UsageError for an agent that takes it away.
+def _settle_wish(agent: HookedAgent, wish: bool | None, hooks: Groups) -> bool | None:
+    """Whether the end of a turn is to be reviewed, as the command says or the person at the terminal
+    answers; None: as it is. UsageError for an agent that takes it away.
     """
-    hooks = hooks_of(read_settings(path, below) or "{}", paths.quote(str(path)))
-    has_stop_gate = has_script(hooks, "stop")
-    if wish is False and has_stop_gate:
+    if wish is False:
         _refuse_agents()
-    if wish is not None:
+    if wish is not None or hooks or not _can_ask():
         return wish
-    if hooks or not _can_ask():
-        return has_stop_gate
     emit(STOP_QUESTION.format(agent.title))
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+
+def _hooks_at(path: Path, below: Path) -> Groups:
+    """Our hooks in the settings at `path`."""
+    return hooks_of(read_settings(path, below) or "{}", paths.quote(str(path)))
+
+
+def _switch_file(repository: Repository, agent: HookedAgent) -> Path:
+    """The file that is there if turns of the agent are not reviewed in this clone."""
+    common_dir = os.fsencode(repository.common_dir)
+    return Path(os.fsdecode(turn_switch.switch_file(common_dir, agent.name)))
+
+
+def _record_wish(repository: Repository, agent: HookedAgent, wish: bool) -> None:
+    """Keep for all hooks of the agent in this clone, a plugin's too, whether turns are reviewed."""
+    file = _switch_file(repository, agent)
+    if not wish:
+        write_file(file, repository.common_dir, b"")
+    elif file.exists():
+        write_file(file, repository.common_dir, None)
+
+
+def _plugin_note(agent: HookedAgent, root: Path | None, remedy: str) -> None:
+    """Say that a plugin brings the same hooks, whatever the settings have; nothing without one."""
+    plugin = find_plugin(agent, root, read_process_environment().variables)
+    if plugin:
+        complain(PLUGIN_STAYS.format(agent.title, safe(plugin), remedy))
 
 
 def _can_ask() -> bool:
@@ -157,7 +199,9 @@ def _restart_note(agent: HookedAgent) -> str:
 def _install_for_user(agent: HookedAgent, installation: AgentInstallation) -> None:
     """Merge our hooks into the settings of all repositories."""
     path = agent.user_settings(read_process_environment().variables)
-    stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, path.parent)
+    hooks = _hooks_at(path, path.parent)
+    wish = _settle_wish(agent, installation.stop_gate, hooks)
+    stop_gate = has_script(hooks, "stop") if wish is None else wish
     if _add(path, path.parent, agent.hooks(user=True, stop_gate=stop_gate)):
         emit(_restart_note(agent))
         complain(
@@ -171,6 +215,7 @@ def _install_for_user(agent: HookedAgent, installation: AgentInstallation) -> No
         )
     if not stop_gate:
         complain(STOP_ADVICE.format(f"{agent.name} --user"))
+        _plugin_note(agent, None, NO_STOP_HERE.format(agent.name))
 
 
 def _install_in_repository(
@@ -183,7 +228,11 @@ def _install_in_repository(
     """Merge our hooks into the settings of the working tree, or of everyone who works in it."""
     _require_own_file(agent, repository, is_shared=is_shared)
     path = _settings(repository, agent, is_shared=is_shared)
-    stop_gate = _wants_stop_gate(agent, installation.stop_gate, path, repository.root)
+    hooks = _hooks_at(path, repository.root)
+    wish = _settle_wish(agent, installation.stop_gate, hooks)
+    stop_gate = has_script(hooks, "stop") if wish is None else wish
+    if wish is not None:
+        _record_wish(repository, agent, wish)
     if _add(path, repository.root, agent.hooks(shared=is_shared, stop_gate=stop_gate)):
         emit(_restart_note(agent))
         if is_shared:
@@ -193,9 +242,15 @@ def _install_in_repository(
             )
         for note in agent.notes:
             complain(note)
-    if not stop_gate:
-        option = " --shared" if is_shared else ""
+    option = " --shared" if is_shared else ""
+    if wish is False:
+        complain(SWITCHED_OFF.format(agent.name + option))
+        return
+    is_switched_off = _switch_file(repository, agent).exists()
+    if is_switched_off or not stop_gate:
         complain(STOP_ADVICE.format(agent.name + option))
+    if not is_switched_off and not stop_gate:
+        _plugin_note(agent, repository.root, NO_STOP_HERE.format(agent.name))
 
 
 def _install_git_guard(repository: Repository) -> None:
@@ -275,6 +330,7 @@ def _uninstall_agent(agent: HookedAgent, place: Place) -> int:
     if place == "user":
         path = agent.user_settings(read_process_environment().variables)
         _drop(path, path.parent)
+        _plugin_note(agent, None, PLUGIN_REMAINS)
         return PASS
     with open_repository_here() as repository:
         is_shared = place == "shared"
@@ -284,6 +340,7 @@ def _uninstall_agent(agent: HookedAgent, place: Place) -> int:
         ours = owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
         if ours and not git_hooks.is_written_whole(repository):
             emit("\n".join(git_hooks.uninstall(repository, (TRANSACTION,))) + "\n")
+        _plugin_note(agent, repository.root, PLUGIN_REMAINS)
     return PASS
 
 

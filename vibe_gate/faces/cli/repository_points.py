@@ -13,11 +13,13 @@ from typing import Literal
 from msgspec import Struct
 
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.paths import quote
 from vibe_gate.errors import DefinitionError, GateError, UsageError
+from vibe_gate.faces.agent_hook import turn_switch
 from vibe_gate.faces.agent_hook.agents import AGENTS, HookedAgent
+from vibe_gate.faces.agent_hook.plugin_settings import find_plugin
 from vibe_gate.faces.agent_hook.settings import hooks_of, missing_scripts, read_settings
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.git_hook.frameworks import (
@@ -166,6 +168,21 @@ def _agent_hooks(repository: Repository) -> Iterator[Point]:
             places[user_settings] = user_settings.parent
         for path, top in places.items():
             yield from _settings_hooks(agent, path, top)
+        yield from _plugin_and_switch(agent, repository)
+
+
+def _plugin_and_switch(agent: HookedAgent, repository: Repository) -> Iterator[Point]:
+    """The plugin that brings the agent's hooks, and whether its turns are not reviewed here."""
+    plugin = find_plugin(agent, repository.root, read_process_environment().variables)
+    if plugin:
+        text = (
+            f"{safe(plugin)} is enabled (`/plugin disable` in {agent.title} takes its hooks away)"
+        )
+        yield Point(f"{agent.name} plugin", "ok", text)
+    common_dir = os.fsencode(repository.common_dir)
+    if os.path.lexists(turn_switch.switch_file(common_dir, agent.name)):
+        text = f"not reviewed when they end (`vibe-gate install {agent.name} --stop` adds that)"
+        yield Point(f"{agent.name} turns", "absent", text)
 
 
 def _settings_hooks(agent: HookedAgent, path: Path, top: Path) -> Iterator[Point]:
