@@ -42,13 +42,13 @@ MEMBERS = {
     "Review": "bundle exit_code findings gate headline notes outcome passed repairs root store_root summary unrecorded "
     "unshared",
     "WorkflowRun": (
-        "applied bundle change made names outcome passed patch problem results review said staged steers unapplied "
-        "unmatched"
+        "applied bundle change left_alone made names outcome passed patch problem repair_words results review said "
+        "staged steers unapplied unmatched"
     ),
     "AgentExecution": "abort done watch",
     "RunResult": (
         "about annotate annotations bundle_dir complete content error files git graph hook_capture_status is_run log "
-        "messages metrics raise_for_status state status summary timeline todos tools turns"
+        "messages metrics raise_for_status session_record state status summary timeline todos tools turns"
     ),
 }
 
