@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from program import git
 from stopping import SECRET, HookedAgentSession, started
 
 TESTED = """\
@@ -36,13 +37,20 @@ RUN = "python3 -m unittest -q test_ok.py"
 def session(tmp_path: Path, environ: dict[str, str]) -> HookedAgentSession:
     """A session that wrote a file below a gate that wants the tests to have run."""
     session = started(tmp_path / "r", environ)
-    gate = session.root / ".vibe-gate"
-    (gate / "rubrics").mkdir(parents=True)
-    (gate / "gate.toml").write_text('schema = 1\nrubrics = ["tested"]\n')
-    (gate / "rubrics" / "tested.toml").write_text(TESTED)
-    (gate / "rubrics" / "safe.toml").write_text(SAFE)
+    commit_gate(session, '"tested"', TESTED)
     session.write("test_ok.py", PASSING)
     return session
+
+
+def commit_gate(session: HookedAgentSession, rubrics: str, tested: str) -> None:
+    """Commit, as a person does, a gate that names these rubrics."""
+    gate = session.root / ".vibe-gate"
+    (gate / "rubrics").mkdir(parents=True, exist_ok=True)
+    (gate / "gate.toml").write_text(f"schema = 1\nrubrics = [{rubrics}]\n")
+    (gate / "rubrics" / "tested.toml").write_text(tested)
+    (gate / "rubrics" / "safe.toml").write_text(SAFE)
+    git(session.root, "add", ".vibe-gate")
+    git(session.root, "commit", "-q", "--no-verify", "-m", "gate")
 
 
 def test_an_agent_that_runs_the_tests_afterwards_may_stop_with_the_same_files(session):
@@ -80,17 +88,14 @@ def test_tests_before_the_last_edit_do_not_count_and_a_pipe_is_said_to_hide_thei
 
 
 def test_a_turn_whose_other_checks_pass_is_reviewed_though_the_tests_end_is_unknown(session):
-    gate = session.root / ".vibe-gate" / "gate.toml"
-    gate.write_text('schema = 1\nrubrics = ["tested", "safe"]\n')
+    commit_gate(session, '"tested", "safe"', TESTED)
     session.run(f"{RUN} 2>&1 | tail -1")
     assert session.stop().message.startswith("vibe-gate: turn reviewed; not decided: tests-ran (")
 
 
 def test_findings_in_files_and_about_the_session_are_each_told_how_they_are_cured(session):
-    gate = session.root / ".vibe-gate"
-    (gate / "gate.toml").write_text('schema = 1\nrubrics = ["tested", "safe"]\n')
     options = 'options = { commands = ["./check*", "make verify"] }\n'
-    (gate / "rubrics" / "tested.toml").write_text(TESTED + options)
+    commit_gate(session, '"tested", "safe"', TESTED + options)
     session.write("b.py", SECRET)
     reason = session.stop().reason
     assert reason.count("Repair what is about files in the working tree") == 1
