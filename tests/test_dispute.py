@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +339,49 @@ def test_an_interrupted_dispute_is_not_used_up(disputes):
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
     assert disputes.dispute(name, REFUTED).code == 0
+
+
+@pytest.mark.parametrize("mode", ["record", "replay"])
+def test_a_recording_or_a_replay_disputes_nothing(disputes, tmp_path, mode):
+    name = disputes.find()
+    cassette = str(tmp_path / "cassette")
+    done = disputes.dispute(name, VIBE_GATE_WIRE=mode, VIBE_GATE_CASSETTE=cassette)
+    assert (done.code, "unset VIBE_GATE_WIRE" in done.err, disputes.requests) == (2, True, [])
+
+
+def test_a_reason_that_could_not_be_kept_is_refused_and_a_name_is_escaped(disputes):
+    name = disputes.find()
+    done = disputes.dispute(name, reason="see src/main.py:7 \udcff")
+    assert (done.code, "no UTF-8" in done.err, disputes.requests) == (2, True, [])
+    disputes.repo.git("config", "user.name", "Ada \udcff")
+    done = disputes.dispute(name, STANDS)
+    assert (done.code, "Disputed by Ada ⟦0xFF⟧" in done.out) == (1, True), done.out
+    assert (disputes.dispute(name).code, disputes.requests) == (1, [])
+
+
+def test_while_the_answer_cannot_be_kept_nothing_is_asked_and_the_dispute_is_not_used_up(disputes):
+    name = disputes.find()
+    (state,) = (disputes.repo.path / ".git").rglob("state.db")
+    with closing(sqlite3.connect(state, isolation_level=None)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        done = disputes.dispute(name)
+    assert (done.code, disputes.requests) == (3, []), done.err
+    assert "the answer could not be kept" in done.err
+    assert disputes.dispute(name, REFUTED).code == 0
+
+
+def test_an_answer_that_is_kept_nowhere_is_said_to_be(disputes):
+    name = disputes.find()
+    (state,) = (disputes.repo.path / ".git").rglob("state.db")
+    with closing(sqlite3.connect(state, isolation_level=None, check_same_thread=False)) as lock:
+
+        def answer_locked(request: MessagesRequest) -> Turn:
+            lock.execute("BEGIN IMMEDIATE")
+            return answer(STANDS)
+
+        done = disputes.dispute(name, answer_locked)
+    assert (done.code, len(disputes.requests)) == (1, 1), done.err
+    assert "note: A second look is kept nowhere" in done.out
 
 
 def test_the_screen_and_explain_say_how_a_finding_is_disputed_as_long_as_it_can_be(disputes):

@@ -265,6 +265,18 @@ class DisputeUnderWay(Coded, frozen=True, kw_only=True, tag="dispute_under_way")
     sentence = "the finding is being disputed just now by another command"
 
 
+class DisputeUnkeepable(Coded, frozen=True, kw_only=True, tag="dispute_unkeepable"):
+    """The answer could not be kept, so the finding would be disputed again."""
+
+    problem: str
+    """Why, as a clause."""
+
+    @property
+    def sentence(self) -> str:
+        """That nothing was asked, and why."""
+        return f"not asked, as the answer could not be kept ({self.problem})"
+
+
 # A limit of the run
 
 
@@ -536,6 +548,7 @@ Cause: TypeAlias = (
     | TooLarge
     | DisputedBefore
     | DisputeUnderWay
+    | DisputeUnkeepable
     | BudgetReached
     | TimeUsedUp
     | TextTooLong

@@ -30,6 +30,7 @@ from vibe_gate.domain.cause import (
     Cause,
     DisputedBefore,
     DisputeUnderWay,
+    DisputeUnkeepable,
     Misfit,
     NoConversation,
     NoKey,
@@ -162,6 +163,7 @@ async def look_again(
         if not is_claimed:  # a dispute that is asked twice would be two
             open_questions = _open_questions(open_questions, cache.looks)
             cache.looks |= _unanswered_disputes(open_questions, DisputeUnderWay())
+        cache.looks |= _unkeepable_disputes(open_questions, run)
         open_questions = _open_questions(open_questions, cache.looks)
         if not open_questions:
             return _add_looks(answers, questions, cache.looks)
@@ -245,6 +247,17 @@ def _unanswered_disputes(questions: Iterable[LookQuestion], cause: Cause) -> dic
         if question.dispute is not UNSET:
             looks[question.key] = _no_answer(question, cause)
     return looks
+
+
+def _unkeepable_disputes(
+    questions: Iterable[LookQuestion], run: RunContext
+) -> dict[str, SecondLook]:
+    """By key, what is said of the disputes among these whose answer this clone could not keep."""
+    disputed = [question for question in questions if question.dispute is not UNSET]
+    problem = run.state.answers.writing_problem() if disputed else ""
+    if not problem:
+        return {}
+    return _unanswered_disputes(disputed, DisputeUnkeepable(problem=problem))
 
 
 def _open_questions(

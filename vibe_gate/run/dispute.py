@@ -18,7 +18,9 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.context.mode import DisputeMode
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change, ChangeKind
+from vibe_gate.domain.escape import expression, show_text
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_ARGUMENT, Finding
@@ -30,6 +32,8 @@ from vibe_gate.judging.disputable import why_undisputable
 from vibe_gate.run.replay import StoredRun, read_stored_run, stored_change
 from vibe_gate.run.review import StoredChange
 from vibe_gate.run.run_documents import WORKFLOW
+
+_SURROGATE = expression(r"[\ud800-\udfff]")
 
 
 class DisputeAsked(Struct, frozen=True):
@@ -61,9 +65,14 @@ def prepare_dispute(
     """Look up what is disputed.
 
     UsageError: nothing or several findings are meant, there is nothing to dispute, the files are
-    others by now, or the argument is empty or too long. StorageError, IntegrityError: the run that
+    others by now, the model is to be recorded or replayed, or the argument is empty, too long or no
+    UTF-8. StorageError, IntegrityError: the run that
     has the finding cannot be read.
     """
+    if read_wire(repository.environment.variables).mode != "live":
+        raise UsageError(
+            "A dispute asks the model itself, once; unset VIBE_GATE_WIRE, which records or replays."
+        )
     argument = " ".join(request.argument.split())
     if not argument:
         raise UsageError("The reason is empty; say which lines show that the finding is wrong.")
@@ -71,6 +80,8 @@ def prepare_dispute(
         raise UsageError(
             f"The reason has {len(argument):,} characters; say it in {MAX_ARGUMENT:,} at most."
         )
+    if _SURROGATE.search(argument):  # a byte of the command line that could not be kept
+        raise UsageError("The reason has bytes that are no UTF-8; say it in UTF-8.")
     target = stored_finding(repository, request.finding, now)
     run = read_stored_run(repository, target.entry, now)
     finding = _finding_in(run.summary, target.fingerprint)
@@ -83,7 +94,8 @@ def prepare_dispute(
     change = _current_change(repository, run)
     gate = _gate_of_run(repository, run, change)
     _require_disputable(finding, run.summary, gate.rubrics)
-    by = next(iter(repository.environment.agents.values()), repository.config("user.name") or "")
+    user_name = show_text(repository.config("user.name") or "")
+    by = next(iter(repository.environment.agents.values()), user_name)
     return PreparedDispute(
         finding,
         StoredChange(change, gate, _recall_nothing),

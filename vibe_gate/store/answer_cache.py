@@ -101,6 +101,10 @@ class AnswerCache:
                 self._table.mark_unshared(key)
         return problem
 
+    def writing_problem(self) -> str:
+        """Why this clone cannot keep answers just now; "" if it can."""
+        return self._table.writing_problem()
+
     def push(self, shared: SharedStore) -> tuple[int, int]:
         """Share the answers that could not be shared when they were given; how many were, and how
         many are left.

@@ -12,20 +12,13 @@ from vibe_gate.domain.cause import DisputedBefore
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import end_sentence
-from vibe_gate.domain.model_wire import WireOptions, read_wire
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, SecondLook
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result, now, open_repository_here, upload_run
-from vibe_gate.faces.cli.shared_options import (
-    RunLimits,
-    add_limits,
-    add_wire,
-    parse_limits,
-    parse_wire,
-)
+from vibe_gate.faces.cli.shared_options import RunLimits, add_limits, parse_limits
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.dispute import DisputeAsked, PreparedDispute, prepare_dispute
 from vibe_gate.run.review import review_in
@@ -38,14 +31,12 @@ class DisputeArguments(Struct, frozen=True):
     request: DisputeAsked
     limits: RunLimits
     """What it may cost."""
-    wire: WireOptions
-    """How the model is reached."""
     as_json: bool
 
 
 def _parse(args: argparse.Namespace) -> DisputeArguments:
     request = DisputeAsked(args.finding, args.reason)
-    return DisputeArguments(request, parse_limits(args), parse_wire(args), args.json)
+    return DisputeArguments(request, parse_limits(args), args.json)
 
 
 def _run(arguments: DisputeArguments) -> int:
@@ -76,9 +67,10 @@ def _run(arguments: DisputeArguments) -> int:
         "dispute": outcome,
         "finding": None if finding is None else plain(finding),
     }
+    notes = [f"note: {note}" for note in finished.notes]
     verdict_line = sentences.concise_lines(summary)[-1]
     exit_code = emit_result(
-        document, [*lines, verdict_line], summary.exit_code, as_json=arguments.as_json
+        document, [*lines, *notes, verdict_line], summary.exit_code, as_json=arguments.as_json
     )
     upload_run(finished)
     return exit_code
@@ -94,7 +86,6 @@ def _review_disputed(arguments: DisputeArguments) -> tuple[Review, PreparedDispu
             rubrics=dispute.rubrics,
             max_cost_usd=arguments.limits.max_cost_usd,
             deadline_s=arguments.limits.deadline_s,
-            wire=read_wire(environment.variables, arguments.wire),
             mode=dispute.mode,
         )
         with progress.display_progress(environment, quiet=arguments.as_json) as display:
@@ -166,7 +157,6 @@ DISPUTE = Command(
         ),
         JSON,
         add_limits,
-        add_wire,
     ),
     _parse,
     _run,
@@ -181,7 +171,8 @@ exit codes:
   1  the change fails: the finding stands, or something else does
   2  there is nothing to dispute: a check's finding, one that does not block,
      other files by now
-  3  no answer: no key, no budget, no time; the dispute is not used up
+  3  no answer: no key, no budget, no time, no place to keep it; the dispute
+     is not used up
 
 examples:
   vibe-gate dispute 3f9a1c --reason "src/main.py:7 returns before load() runs"

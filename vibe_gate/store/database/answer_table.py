@@ -24,6 +24,12 @@ class AnswerTable(StateTable):
         rows = self._file.read(sql, key, oldest)
         return rows[0][0] if rows and isinstance(rows[0][0], str) else ""
 
+    def writing_problem(self) -> str:
+        """Why answers cannot be kept just now; "" if they can."""
+        sql = "DELETE FROM answers WHERE key = ''"
+        is_written = self._file.change(lambda connection: connection.execute(sql))
+        return "" if is_written else self._file.problem
+
     def put(self, rows: Iterable[AnswerRow]) -> str:
         """Keep answers in place of those with their keys. "", or why they could not be kept."""
         sql = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
