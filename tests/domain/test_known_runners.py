@@ -31,7 +31,13 @@ PIPED = "set -o pipefail; pytest 2>&1 | tail -5"
         ("pytest -q > out.txt 2>&1", "pytest -q"),
         ("pytest \\\n  -q # don't stop", "pytest -q"),
         ("cat > a.py <<'EOF'\nit's || \nEOF\npytest -q", "pytest -q"),
-        ("pytest 'a b' \"$HOME\"", "pytest a b $HOME"),
+        ("pytest 'a b'", "pytest a b"),
+        ("pytest --collect-in-virtualenv", "pytest --collect-in-virtualenv"),
+        ("pytest -khello -rh", "pytest -khello -rh"),
+        ("python -mpytest", "pytest"),
+        ("python -m coverage run --branch -m pytest", "pytest"),
+        ("uv run --frozen --group=dev pytest", "pytest"),
+        ("make -j4 -C sub test", "make -j4 -C sub test"),
     ],
 )
 def test_a_call_that_is_the_last_command_has_the_line_s_status(line, call):
@@ -60,6 +66,17 @@ def test_a_call_that_is_the_last_command_has_the_line_s_status(line, call):
             "exit 0; pytest",
         ),
         *("pytest -k '<<E'\ntrue\nE", "trap 'exit 0' EXIT; pytest"),
+        *("set -e; pytest && echo passed; echo finished", "set -e; pytest", "set -n; pytest"),
+        *("set -o pipefail; set +o pipefail; pytest | tail", "set -- -e; pytest; true"),
+        *("false && set -o pipefail; pytest | tail", "set -o pipefail | pytest | tail"),
+        *(
+            "set -o pipefail; command set +o pipefail; pytest | tail",
+            "set -o pipefail; $x; pytest | tail",
+        ),
+        *("command -v pytest", "npx -c 'jest'", "sudo -l pytest", "timeout -x 5 pytest"),
+        *("uv run --unknown pytest", "env -S 'x' pytest", "python -cpass -m pytest"),
+        *("pytest $X", 'pytest "$X"', "pytest {-q,-h}", "hash -p /bin/true pytest; pytest"),
+        *("python -mthis pytest", "python -m time pytest"),
     ],
 )
 def test_a_call_whose_status_the_line_does_not_have_is_unknown(line):
@@ -74,6 +91,9 @@ def test_a_call_whose_status_the_line_does_not_have_is_unknown(line):
     [
         *("", "true # pytest", "echo pytest", "echo '&&' pytest", 'echo "a\n" pytest', "ls tests"),
         *("pytest --version", "pytest --collect-only -q", "pytest --co", "cargo test --no-run"),
+        *("pytest -VV", "pytest -qh", "pytest --funcargs", "env --help pytest", "make -v test"),
+        *("python --version -m pytest", "tox list", "cargo test -- --list", "make -kn test"),
+        *("mvn -DskipTests verify", "mvn test -Dmaven.test.skip=true", "just --show test"),
         *("npx jest --listTests", "nox -l", "nox -s lint", "tox -e lint", "make -n test", "make"),
         *(
             "pip install pytest",
@@ -97,7 +117,8 @@ def test_a_line_that_runs_no_test_has_no_call(line):
         ("ruff check . && pytest", 1, "unknown"),
         (PIPED, 0, "passed"),
         (PIPED, 1, "unknown"),
-        ("set -e\npytest\necho ok", 0, "passed"),
+        ("set -e\npytest\necho ok", 0, "unknown"),
+        ("set -eo pipefail && pytest | tail", 0, "passed"),
         ("pytest a; pytest b", 1, "failed"),
         ("pytest", 124, "failed"),
     ],

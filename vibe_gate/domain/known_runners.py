@@ -37,19 +37,46 @@ RUNNERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _RUNS_NOTHING = frozenset(
     {
         *("--version", "--help", "-h", "--list", "--list-tests", "--listTests", "--no-run"),
-        *("--dry-run", "--co", "--fixtures", "--fixtures-per-test", "--markers", "--setup-plan"),
-        *("--setup-only", "--show-only", "--showconfig", "--cache-show", "--if-present"),
+        *("--dry-run", "--dry", "--co", "--collect-only", "--collectonly", "--markers"),
+        *("--fixtures", "--fixtures-per-test", "--funcargs", "--setup-plan", "--setup-only"),
+        *("--show-only", "--showconfig", "--showConfig", "--cache-show", "--if-present"),
+        *("--list-suites", "--list-groups", "--list-sessions", "--clearCache"),
+        *("-DskipTests", "-Dmaven.test.skip"),
     }
 )
 _RUNS_NOTHING_IN = {
-    "pytest": frozenset({"-V"}),
     "nox": frozenset({"-l"}),
     "tox": frozenset({"-l", "-a"}),
-    "make": frozenset({"-n", "-q", "-t", "--just-print", "--recon", "--question", "--touch"}),
-    "go": frozenset({"-list", "-c"}),
+    "make": frozenset({"--just-print", "--recon", "--question", "--touch"}),
+    "go": frozenset({"-list", "-c", "-n"}),
     "ctest": frozenset({"-N"}),
+    "dotnet": frozenset({"-t"}),
+    "just": frozenset({"-n", "-s", "-l", "--show", "--summary", "--evaluate"}),
+    "task": frozenset({"-n", "-l", "--summary"}),
+    "rake": frozenset({"-n", "-T", "-P", "-V", "--tasks", "--prereqs"}),
+    "swift": frozenset({"-l"}),
+    **{name: frozenset({"-v"}) for name in ("jest", "vitest", "rspec", "npm", "pnpm", "yarn")},
+    **{name: frozenset({"-v"}) for name in ("bun", "node", "mvn", "mvnw")},
+    **{name: frozenset({"-V"}) for name in ("mocha", "cargo")},
+    **{name: frozenset({"-v", "-m"}) for name in ("gradle", "gradlew")},
 }
 """Options by which a runner runs no test."""
+
+_FLAGS_OF_NOTHING = {
+    "pytest": expression(r"-[^-kmpcornW]*[hV]"),
+    "py.test": expression(r"-[^-kmpcornW]*[hV]"),
+    "unittest": expression(r"-[vqfcb]*h"),
+    "make": expression(r"-[^-CfIojlWE]*[nqtvh]"),
+}
+"""Such options that are single letters, several in one word; what follows a letter that takes a
+value is no option.
+"""
+
+_SUBCOMMANDS_OF_NOTHING = {
+    "tox": frozenset({"list", "l", "config", "c", "devenv", "d", "depends", "de", "exec", "e"}),
+    "vitest": frozenset({"list"}),
+}
+"""What comes first behind the name of a runner that runs no test then."""
 
 _ALTERING = ("PYTEST_ADDOPTS", "NOX", "TOX", "MAKEFLAGS", "GOFLAGS", "NODE_OPTIONS")
 """How variables begin that change what a runner does."""
@@ -80,47 +107,79 @@ _TALKS = frozenset(
 _SETS_UP = frozenset({"cd", "pushd", "export", "set", "source", ".", "true", ":", "mkdir", "echo"})
 """Programs that hardly fail: what fails after them is what comes next."""
 
-_STARTERS: dict[str, tuple[int, frozenset[str]]] = {
-    "env": (0, frozenset({"-u", "-C", "-S"})),
-    "sudo": (0, frozenset({"-u", "-g"})),
-    "time": (0, frozenset()),
-    "nice": (0, frozenset({"-n"})),
-    "nohup": (0, frozenset()),
-    "command": (0, frozenset()),
-    "stdbuf": (0, frozenset({"-i", "-o", "-e"})),
-    "timeout": (1, frozenset({"-k", "-s", "--signal", "--kill-after"})),
-    "xvfb-run": (0, frozenset({"-s", "-n"})),
-    "npx": (0, frozenset({"-p", "--package"})),
-    "bunx": (0, frozenset()),
+
+class _Starter(Struct, frozen=True):
+    """A program that starts another one. Its other options may mean anything."""
+
+    values: frozenset[str] = frozenset()
+    """Options that take a value, as the next word or behind `=`."""
+
+    flags: frozenset[str] = frozenset()
+    """Options without one that change nothing of what is started."""
+
+    positions: int = 0
+    """How many words come before the started program."""
+
+
+_PROJECT_STARTER = _Starter(
+    frozenset(
+        {
+            *("--with", "--extra", "--group", "-p", "--python", "--package", "--env-file"),
+            *("--directory", "--project", "--with-requirements", "--with-editable"),
+            *("--only-group", "-e", "--env", "-n", "--name"),
+        }
+    ),
+    frozenset(
+        {
+            *("-q", "--quiet", "--frozen", "--locked", "--no-sync", "--isolated", "--offline"),
+            *("--all-extras", "--all-groups", "--dev", "--no-dev", "--no-project", "--active"),
+            *("--exact", "--no-capture-output", "--live-stream"),
+        }
+    ),
+)
+
+_STARTERS = {
+    "env": _Starter(frozenset({"-u", "-C"}), frozenset({"-i"})),
+    "sudo": _Starter(frozenset({"-u", "-g"}), frozenset({"-E", "-n"})),
+    "time": _Starter(flags=frozenset({"-p"})),
+    "nice": _Starter(frozenset({"-n"})),
+    "nohup": _Starter(),
+    "command": _Starter(),
+    "stdbuf": _Starter(frozenset({"-i", "-o", "-e"})),
+    "timeout": _Starter(
+        frozenset({"-k", "-s", "--signal", "--kill-after"}),
+        frozenset({"--foreground", "--preserve-status", "-v", "--verbose"}),
+        positions=1,
+    ),
+    "xvfb-run": _Starter(frozenset({"-s", "-n"}), frozenset({"-a", "--auto-servernum"})),
+    "npx": _Starter(frozenset({"-p", "--package"}), frozenset({"-y", "--yes", "--no-install"})),
+    "bunx": _Starter(),
     **{
-        f"{name} run": (
-            0,
-            frozenset(
-                {
-                    *("--with", "--extra", "--group", "-p", "--python", "--package", "--env-file"),
-                    *("--directory", "--project", "--with-requirements", "--with-editable"),
-                    *("--only-group", "-e", "--env", "-n", "--name"),
-                }
-            ),
-        )
+        f"{name} run": _PROJECT_STARTER
         for name in ("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "conda", "micromamba")
     },
-    "bundle exec": (0, frozenset()),
-    "pnpm exec": (0, frozenset()),
-    "npm exec": (0, frozenset()),
-    "coverage run": (0, frozenset({"--source", "--rcfile", "--omit", "--include"})),
+    "bundle exec": _Starter(),
+    "pnpm exec": _Starter(),
+    "npm exec": _Starter(),
+    "coverage run": _Starter(
+        frozenset({"--source", "--rcfile", "--omit", "--include"}),
+        frozenset({"--branch", "-p", "--parallel-mode", "-a", "--append"}),
+    ),
 }
-"""Programs that start another: how many words come before it, and options that take a value."""
+"""Programs that start another."""
 
 _PYTHON = expression(r"(?:python|pypy)[\d.]*\Z|py\Z")
 _PYTHON_VALUES = frozenset({"-X", "-W"})
+_PYTHON_FLAGS = expression(r"-(?:[bBdEIOPqsSuv]+|[XW].+)\Z")
+_STARTING_MODULES = frozenset({"coverage", "uv", "poetry", "pdm", "pipenv", "hatch"})
+_BARE_OPTIONS = ("-o", "-eo", "-euo")
 _ASSIGNMENT = expression(r"([A-Za-z_]\w*)\+?=")
 
 _RESERVED = frozenset(
     {
         *("if", "then", "else", "elif", "fi", "for", "while", "until", "do", "case", "esac"),
         *("function", "select", "coproc", "!", "[[", "{", "}", "eval", "exec", "exit", "return"),
-        *("trap", "alias", "unalias", "enable", "builtin", "shopt"),
+        *("trap", "alias", "unalias", "enable", "builtin", "shopt", "hash"),
     }
 )
 """First words by which a line means something else than its simple commands say; `done` comes with
@@ -179,6 +238,8 @@ def find_runner_call(
         call_words = _runner_words(steps[index].words, runners)
         if call_words:
             end = _end_of_step(steps, index, exit_status)
+            if _is_expanded(steps[index].words):
+                end = "unknown"
             return RunnerCall(_shorten_words(call_words), end)
     for step in reversed(steps):
         text = " ".join(step.words)
@@ -238,8 +299,10 @@ def _split_steps(line: str) -> list[_Step] | None:
         steps.append(_Step(operator, tuple(words)))
     elif operator == "&" and steps:  # the last command goes on in the background
         return None
-    if any(step.operator == "&" or step.words[0] in _RESERVED for step in steps):
-        return None
+    for step in steps:
+        first_words = {step.words[0], _program_of(step.words)}
+        if step.operator == "&" or first_words & _RESERVED:
+            return None
     return steps
 
 
@@ -313,6 +376,11 @@ def _runner_words(
     return ()
 
 
+def _is_expanded(words: Sequence[str]) -> bool:
+    """Whether a shell replaces a part of the words, so that they may be other options."""
+    return any(not _ASSIGNMENT.match(word) and ("$" in word or "{" in word) for word in words)
+
+
 def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     for word in words:
         match = _ASSIGNMENT.match(word)
@@ -323,7 +391,9 @@ def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _started_words(words: Sequence[str]) -> tuple[str, ...]:
-    """The command without assignments, and without programs that only start another."""
+    """The command without assignments, and without programs that only start another; () if an
+    option of one of these is not known.
+    """
     remaining = list(words)
     while remaining:
         if _ASSIGNMENT.match(remaining[0]):
@@ -334,9 +404,9 @@ def _started_words(words: Sequence[str]) -> tuple[str, ...]:
             return _python_words(remaining[1:])
         two_words = " ".join((program, *remaining[1:2]))
         if two_words in _STARTERS:
-            remaining = _without_options(remaining[2:], *_STARTERS[two_words])
+            remaining = _without_options(remaining[2:], _STARTERS[two_words])
         elif program in _STARTERS:
-            remaining = _without_options(remaining[1:], *_STARTERS[program])
+            remaining = _without_options(remaining[1:], _STARTERS[program])
         elif program == "-m":
             return tuple(remaining[1:])
         else:
@@ -344,24 +414,25 @@ def _started_words(words: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def _without_options(
-    words: Sequence[str], position_count: int, value_options: frozenset[str]
-) -> list[str]:
-    """The words of the program that is started: behind options, their values and other words.
+def _without_options(words: Sequence[str], starter: _Starter) -> list[str]:
+    """The words of the program that is started: behind options, their values and other words; []
+    if an option is not known.
 
     `-m MODULE` of `coverage run` stays.
     """
     index = 0
-    positions = position_count
+    positions = starter.positions
     while index < len(words):
         word = words[index]
-        if word == "--":
-            index += 1
-            break
         if word == "-m":
             break
-        if word.startswith("-"):
-            index += 2 if word in value_options else 1
+        name, _, value = word.partition("=")
+        if word == "--" or word in starter.flags:
+            index += 1
+        elif name in starter.values:
+            index += 1 if value else 2
+        elif word.startswith("-"):
+            return []
         elif positions:
             positions -= 1
             index += 1
@@ -371,17 +442,25 @@ def _without_options(
 
 
 def _python_words(words: Sequence[str]) -> tuple[str, ...]:
-    """What Python runs: the module of `-m`, or the script, by its name."""
+    """What Python runs: the module of `-m`, or the script, by its name; () if an option is not
+    known.
+    """
     index = 0
     while index < len(words):
         word = words[index]
-        if word == "-m":
-            return tuple(_started_words(words[index + 1 :]))
-        if word in ("-c", "-"):
-            return ()
+        if word.startswith("-m"):
+            module_words = [*filter(None, [word[2:]]), *words[index + 1 :]]
+            if module_words[:1] and module_words[0] in _STARTING_MODULES:
+                return _started_words(module_words)
+            return tuple(module_words)
         if not word.startswith("-"):
             return (word.rpartition("/")[2], *words[index + 1 :])
-        index += 2 if word in _PYTHON_VALUES else 1
+        if word in _PYTHON_VALUES:
+            index += 2
+        elif _PYTHON_FLAGS.match(word):
+            index += 1
+        else:
+            return ()
     return ()
 
 
@@ -419,11 +498,12 @@ def _runs_nothing(words: Sequence[str]) -> bool:
         return True
     program = words[0].rpartition("/")[2]
     options = _RUNS_NOTHING | _RUNS_NOTHING_IN.get(program, frozenset())
+    flags = _FLAGS_OF_NOTHING.get(program)
     for word in words[1:]:
-        if word == "--":
-            break
-        if word.partition("=")[0] in options or word.startswith("--coll"):
+        if word.partition("=")[0] in options or (flags is not None and flags.match(word)):
             return True
+    if words[1:2] and words[1] in _SUBCOMMANDS_OF_NOTHING.get(program, ()):
+        return True
     if program not in ("nox", "tox"):
         return False
     sessions = list(_selected_sessions(words))
@@ -450,15 +530,18 @@ def _end_of_step(steps: Sequence[_Step], index: int, exit_status: int | None) ->
     """What the status of the whole line says of one command."""
     if exit_status is None:
         return "unknown"
-    is_strict = _sets_option(steps[:index], "e", "errexit")
+    has_pipefail = _sets_pipefail(steps)
+    other_steps = steps[1:] if has_pipefail else steps
+    for step in other_steps:
+        program = _program_of(step.words)
+        if program == "set" or program.startswith("$"):  # it may change the shell's options
+            return "unknown"
     operators = [";" if step.operator == "" else step.operator for step in steps]
-    if is_strict:
-        operators = ["&&" if operator == ";" else operator for operator in operators]
     ends_later = any(operator == ";" for operator in operators[index + 1 :])
     if ends_later or "||" in operators[_first_of_chain(operators, index) + 1 :]:
         return "unknown"
     is_piped = operators[index + 1 : index + 2] == ["|"]
-    if is_piped and not _sets_option(steps[:index], "", "pipefail"):
+    if is_piped and not has_pipefail:
         return "unknown"
     if exit_status == 0:
         return "passed"
@@ -475,14 +558,10 @@ def _first_of_chain(operators: Sequence[str], index: int) -> int:
     return index
 
 
-def _sets_option(steps: Sequence[_Step], letter: str, name: str) -> bool:
-    """Whether an earlier `set` switched the shell's option on."""
-    for step in steps:
-        if step.words[0] != "set" or step.operator not in ("", ";", "&&"):
-            continue
-        flags = [word for word in step.words[1:] if word.startswith("-")]
-        if letter and any(letter in flag for flag in flags):
-            return True
-        if name in step.words[1:] and any(flag.endswith("o") for flag in flags):
-            return True
-    return False
+def _sets_pipefail(steps: Sequence[_Step]) -> bool:
+    """Whether the line begins with `set -o pipefail`, and nothing else of it."""
+    words = steps[0].words
+    if len(words) != 3 or words[0] != "set" or words[2] != "pipefail":
+        return False
+    is_bare = words[1] in _BARE_OPTIONS
+    return is_bare and len(steps) > 1 and steps[1].operator in (";", "&&")
