@@ -271,6 +271,9 @@ def test_a_checks_finding_is_for_people(tmp_path, environ):
 
 def test_an_agent_may_dispute_and_neither_label_nor_override_nor_suppress(disputes):
     name = disputes.find()
+    forced = disputes.run("review", "--staged", "--force", CLAUDECODE="1")
+    assert (forced.code, disputes.requests) == (2, [])
+    assert "--force is for people: CLAUDECODE is set" in forced.err
     for words in (
         ("label", name, "wrong"),
         ("override", name, "--reason", "x"),

@@ -102,3 +102,14 @@ def test_findings_in_files_and_about_the_session_are_each_told_how_they_are_cure
     assert reason.count("run the tests (`make verify`), then end your turn") == 1
     assert "may stop, and the user decides" in reason
     assert "after round 3 you may stop" in reason
+
+
+def test_a_secret_is_redacted_before_the_command_that_has_it_is_cut(session):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    for length in (50, 3_970):  # of what is shown, of the record
+        session.run(f"sh -c true pytest {'x' * length} {token}")
+    session.stop()
+    (record,) = session.root.glob(".vibe-artifacts/*/*/record.json")
+    assert "[redacted:" in record.read_text()
+    for file in record.parent.rglob("*"):
+        assert not file.is_file() or token[:12].encode() not in file.read_bytes(), file

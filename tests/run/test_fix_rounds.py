@@ -106,10 +106,12 @@ def test_the_fixer_runs_the_gates_own_test_command_behind_the_wall(tmp_path, env
     rule = '[counterexample]\ncommand = ["python3", "{file}"]\nfile = "test_shown.py"\n'
     repo = gated(tmp_path / "repo", environ, gate=GATE + rule)
     repo.write("check.py", "print('seen', open('src/load.py').read().count('with open'))\n")
+    repo.write("@check.py", "import sys\nprint('named', sys.argv[0])\n")
     repo.write("src/load.py", SWALLOWS)
 
     write, _ = writes("src/load.py", CLOSES)
-    turn = (runs_test("../outside.py"), write, runs_test("check.py"), says("Done."))
+    calls = (runs_test("../outside.py"), write, runs_test("check.py"), runs_test("@check.py"))
+    turn = (*calls, says("Done."))
     with fixing(repo, FIRST, *turn, PASSES) as (done, model):
         asked = [request.all_text for request in model.script.requests]
     assert done.code == 0, done.out + done.err
@@ -117,6 +119,7 @@ def test_the_fixer_runs_the_gates_own_test_command_behind_the_wall(tmp_path, env
     assert "There is no file ../outside.py in the working directory." in asked[2]
     assert "exit code 0" in asked[4]
     assert "seen 1" in asked[4]
+    assert "named ./@check.py" in asked[5]
 
 
 @pytest.mark.usefixtures("real_cli")  # a tool that our process serves

@@ -124,14 +124,14 @@ def _moment_on_disk(file: FileDiff, tree: Path) -> datetime | None:
 
 
 def session_record_of(
-    change: WrittenChange, writing: Sequence[WritingSession]
+    change: WrittenChange, writing: Sequence[WritingSession], redact: Callable[[str], str]
 ) -> CapturedRecord | None:
-    """The record of these sessions; None if there are none."""
+    """The record of these sessions; None if there are none. `redact` is given whole commands."""
     if not writing:
         return None
     commands: list[CommandRecord] = []
     for session in writing:
-        commands += _command_records(session.acts)
+        commands += _command_records(session.acts, redact)
     return make_session_record(
         [session.acts.session for session in writing],
         list(_last_writes(change, writing)),
@@ -140,15 +140,16 @@ def session_record_of(
     )
 
 
-def _command_records(acts: SessionActs) -> Iterator[CommandRecord]:
+def _command_records(acts: SessionActs, redact: Callable[[str], str]) -> Iterator[CommandRecord]:
     agent = captures.agent_title(acts.session)
     for command in acts.commands:
+        line = redact(command.line)  # a secret that is cut is not found
         yield CommandRecord(
             session=acts.session,
             agent=agent,
             turn=bisect_right(acts.prompts, command.at),
-            line=command.line[:MAX_LINE],
-            is_cut=len(command.line) > MAX_LINE,
+            line=line[:MAX_LINE],
+            is_cut=len(line) > MAX_LINE,
             began_at=command.began_at,
             ended_at=command.ended_at,
             exit_status=command.exit_status,

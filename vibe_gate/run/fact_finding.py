@@ -52,7 +52,7 @@ def facts_of(
     messages = [commit.message.strip() for commit in reversed(commits)]
     written = written_change(change, repository, world.state)
     writing = () if mode.tries_judge else find_writing_sessions(written)
-    record = session_record_of(written, writing)
+    record = session_record_of(written, writing, world.redactor.text)
     claims = [Claim("message", "\n\n".join(messages))]
     claims += _claims(change, gate, rubrics, request, repository, world)
     if _are_seen("said", gate, rubrics):

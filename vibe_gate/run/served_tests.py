@@ -76,7 +76,8 @@ def make_test_runner(
                 place_test_file(root, path, test)
             if not _is_below(path, root):
                 return f"There is no file {show_text(path)} in the working directory."
-            result = await tests.run_file(path, root)
+            named_path = f"./{path}" if path.startswith("@") else path  # no file of options
+            result = await tests.run_file(named_path, root)
             output = run.redactor.text(result.output.replace(f"{root}/", ""))
         end = show_block(output)
         if len(end) > max_output:

@@ -28,6 +28,10 @@ FOR_PEOPLE = (
     "`vibe-gate {0}` is for people; ask the user, or say why the finding is wrong: "
     "`vibe-gate dispute FINDING --reason TEXT`"
 )
+NO_FORCE = (
+    "`vibe-gate review --force` is for people; leave `--force` out, or say why the finding is "
+    "wrong: `vibe-gate dispute FINDING --reason TEXT`"
+)
 UNINSTALL = "`{0} uninstall` takes the gate away; ask the user to do that"
 
 PEOPLES_COMMANDS = ("override", "suppress", "label")
@@ -197,6 +201,8 @@ def _refused(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -
         return "" if "--help" in arguments else UNINSTALL.format(program)
     if program == "vibe-gate" and arguments[:1] == ["install"] and "--no-stop" in arguments:
         return NO_STOP
+    if program == "vibe-gate" and arguments[:1] == ["review"] and "--force" in arguments:
+        return "" if "--help" in arguments else NO_FORCE
     if program == "vibe-gate" and arguments[:1] and arguments[0] in PEOPLES_COMMANDS:
         is_reading = arguments[1:2] == ["list"] or "--help" in arguments
         return "" if is_reading else FOR_PEOPLE.format(arguments[0])

@@ -18,6 +18,7 @@ from vibe_gate.faces.cli.shared_options import (
 )
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.revision_advice import advising, named_revisions
+from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.source import is_identifier
 
 _INSTEAD = {
@@ -74,7 +75,15 @@ def request_of(
     wire: WireOptions,
     environment: Environment,
 ) -> ReviewRequest:
-    """The request that the arguments mean. UsageError if they contradict each other."""
+    """The request that the arguments mean. UsageError if they contradict each other, or an agent
+    wants answers anew.
+    """
+    agent = agent_behind(environment.agents, ())
+    if rubrics.force and agent:
+        raise UsageError(
+            f"--force is for people: {agent}. Leave it out, or say why a finding is wrong: "
+            "vibe-gate dispute FINDING --reason TEXT."
+        )
     if change.revision == "" or change.commit == "":
         raise UsageError("the revision is empty; omit it to review HEAD to the working tree.")
     return ReviewRequest(
