@@ -122,6 +122,8 @@ def test_a_finding_that_stands_waits_for_a_person_and_is_not_disputed_again(disp
     done = disputes.dispute(name, reason="Think of src/main.py:8 instead.")
     assert (done.code, disputes.requests) == (1, [])
     assert "disputed before, in run " in done.out
+    assert "a later reason is neither asked about nor kept" in done.out
+    assert f"vibe-gate label {name[:8]} wrong" in done.out
     assert ARGUMENT in done.out
     assert "src/main.py:8" not in done.out
     assert disputes.review("--staged")["exit_code"] == 1
@@ -281,7 +283,15 @@ def test_an_agent_may_dispute_and_neither_label_nor_override_nor_suppress(disput
     ):
         done = disputes.run(*words, CLAUDECODE="1")
         assert (done.code, "Only a person can" in done.err) == (2, True), done.err
+    explained = disputes.run("explain", name, CLAUDECODE="1").out
+    assert ("ask the user to accept it" in explained, "override" in explained) == (True, False)
     assert disputes.dispute(name, REFUTED, CLAUDECODE="1").code == 0
+
+
+def test_an_agent_whose_dispute_refutes_nothing_is_named_no_command_of_people(disputes):
+    done = disputes.dispute(disputes.find(), STANDS, CLAUDECODE="1")
+    assert "Repair it, or ask the user to accept it." in done.out
+    assert "vibe-gate override" not in done.out and "vibe-gate label" not in done.out
 
 
 def test_another_clone_with_the_same_store_has_the_verdict_and_asks_nothing(tmp_path, environ):

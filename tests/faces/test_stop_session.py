@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command import vibe_gate
 from program import git
 from stopping import SECRET, HookedAgentSession, started
 
@@ -113,3 +114,16 @@ def test_a_secret_is_redacted_before_the_command_that_has_it_is_cut(session):
     assert "[redacted:" in record.read_text()
     for file in record.parent.rglob("*"):
         assert not file.is_file() or token[:12].encode() not in file.read_bytes(), file
+
+
+def test_run_fix_pays_no_fixer_for_what_no_file_repairs(session, environ):
+    reviewed = vibe_gate("review", cwd=session.root, environ=environ)
+    assert reviewed.code == 1
+    assert "next    no change of files repairs it" in reviewed.out
+    done = vibe_gate("run", "--fix", cwd=session.root, environ=environ)
+    assert done.code == 1, done.err
+    assert done.out.startswith("There is nothing to repair in files: run ")
+    session.run(f"{RUN} 2>&1 | tail -1")
+    undecided = vibe_gate("review", cwd=session.root, environ=environ)
+    assert undecided.code == 3
+    assert "next    ask the agent to run the tests once more, by themselves" in undecided.out

@@ -141,3 +141,12 @@ def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
 )
 def test_a_workflow_that_ran_is_not_the_next_step(workflow, expected):
     assert ("vibe-gate run fix" in next_step(told(workflow=workflow))) is expected
+
+
+def test_of_tests_that_the_record_cannot_tell_next_says_who_runs_them():
+    unknown = summaries.criterion("tests-ran", "abstain")
+    rubric = summaries.rubric(unknown, outcome="inconclusive")
+    summary = summaries.summary(outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))
+    assert at_a_terminal(summary) == AGAIN
+    step = at_a_terminal(summary, frozenset({"tests-ran"}))
+    assert step.startswith("ask the agent to run the tests once more, by themselves")

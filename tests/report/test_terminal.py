@@ -31,7 +31,7 @@ from vibe_gate.domain.summary import CacheUse, Cost, Trusted
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.judging.findings import policy_approval
 from vibe_gate.report import sentences
-from vibe_gate.report.verdict_screen import render_screen
+from vibe_gate.report.verdict_screen import ScreenReader, render_screen
 
 UNANSWERED = Vote(
     outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001"
@@ -187,8 +187,23 @@ def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
     )
     assert text.index("src/a.py:41  hard") < text.index("src/a.py:41  soft")
     words = " ".join(text.split())
-    assert "to accept one: vibe-gate override bbbbbbbb --reason ...;" in words
+    assert words.endswith("to accept one: vibe-gate override bbbbbbbb --reason ...")
+
+
+def test_an_agent_is_named_no_command_that_it_may_not_use():
+    failing = failed(0, 0, found=(finding("x", fingerprint="b" * 16, basis="inferred"),))
+    words = " ".join(screen(failing, width=500).split())
     assert words.endswith("if it is wrong: vibe-gate label bbbbbbbb wrong")
+    agent_screen = render_screen(failing, (), 500, reader=ScreenReader(is_agent=True)).plain
+    assert agent_screen.endswith("why: vibe-gate explain bbbbbbbb; to accept one: ask the user")
+
+
+def test_a_fail_that_no_change_of_files_repairs_names_no_fixer():
+    failing = failed(0, 0, found=(finding("x", criterion="tests-ran", fingerprint="b" * 16),))
+    reader = ScreenReader(session_criteria=frozenset({"tests-ran"}))
+    text = render_screen(failing, (), 500, reader=reader).plain
+    assert "next    no change of files repairs it: have the agent run what is missing" in text
+    assert "--fix" not in text
 
 
 @pytest.mark.parametrize(("base", "onto"), [("a" * 40, "a" * 12), ("", "--root")])

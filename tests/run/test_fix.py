@@ -130,6 +130,21 @@ def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
     assert (newest.code, f"vibe-gate run --fix {failed}" in newest.err) == (2, True)
 
 
+def test_files_that_no_run_is_about_are_not_mistaken_for_the_reviewed_commit(repo):
+    repo.git("stash", "-q", "-u")
+    repo.write(
+        ".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["quality"]\n[budget]\nmax_cost_usd = 4\n'
+    )
+    repo.commit("Another gate")
+    options = ("HEAD~1..HEAD", "--no-judge")
+    reviewed = vibe_gate("review", *options, cwd=repo.path, environ=repo.environ)
+    assert reviewed.code == 4, reviewed.out
+    repo.write("src/new.py", "NEW = 1\n")
+    done = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    assert done.code == 2
+    assert "Your files are not reviewed yet: `vibe-gate review`." in done.err
+
+
 @pytest.mark.slow
 def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_now(repo, environ):
     run = failed_check(repo)

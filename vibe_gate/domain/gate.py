@@ -554,6 +554,23 @@ class Gate(Struct, frozen=True):
         """Whether it was read at a commit that the change under review cannot have written."""
         return self.origin == "trusted" and self.revision != "worktree"
 
+    @property
+    def session_criteria(self) -> frozenset[str]:
+        """The ids of the criteria that are about what a session ran or said: no change of a file
+        repairs their fails.
+        """
+        criterion_ids: set[str] = set()
+        for rubric in self.rubrics:
+            for criterion in rubric.criterion:
+                if criterion.is_about_session:
+                    criterion_ids.add(criterion.id)
+        return frozenset(criterion_ids)
+
+    def repairable(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Those that a change of files can repair."""
+        session_criteria = self.session_criteria
+        return tuple(finding for finding in findings if finding.criterion not in session_criteria)
+
     def judged_by(self, model: str) -> Gate:
         """The same gate, whose judges are all this language model."""
         rubrics = tuple(

@@ -14,13 +14,14 @@ from msgspec import UNSET, Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.document import read
-from vibe_gate.domain.gate import Override
+from vibe_gate.domain.gate import Gate, Override
 from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
+from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.git import Repository
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.worktree_bundles import Bundles
@@ -70,8 +71,7 @@ def require_person(repository: Repository, verb: str) -> tuple[str, str]:
     """
     name = repository.config("user.name") or ""
     email = repository.config("user.email") or ""
-    environment = repository.environment
-    agent = agent_behind(environment.agents, [email, *environment.author_addresses])
+    agent = name_acting_agent(repository)
     if agent:
         raise UsageError(
             f"Only a person can {verb} a finding, and {agent}. Ask a person to run this command."
@@ -79,6 +79,13 @@ def require_person(repository: Repository, verb: str) -> tuple[str, str]:
     if not name or not email:
         raise UsageError("Cannot record who does this: set user.name and user.email in git config.")
     return name, email
+
+
+def name_acting_agent(repository: Repository) -> str:
+    """The sign that a coding agent runs this, for people; "" where there is none."""
+    environment = repository.environment
+    email = repository.config("user.email") or ""
+    return agent_behind(environment.agents, [email, *environment.author_addresses])
 
 
 def stored_finding(repository: Repository, name: str, now: datetime) -> StoredFinding:
@@ -218,3 +225,16 @@ def only_finding(records: Iterable[Label | Override], prefix: str, noun: str, co
         return names.pop()
     problem = f"{len(names)} {noun}s match" if names else f"no {noun} matches"
     raise UsageError(f"{problem} {paths.quote(prefix)}; `vibe-gate {command} list` shows all.")
+
+
+def gate_of_run(repository: Repository, summary: Summary) -> Gate:
+    """The gate as it was read for the run: at its revision, or of the reviewed tree.
+    GateError.
+    """
+    revision = summary.trusted.revision
+    is_of_change = revision in ("", "worktree")
+    tree = repository.tree(summary.change.after if is_of_change else revision)
+    gate = load_gate(tree, revision=revision, origin="trusted")
+    if gate is None and summary.trusted.bootstrap:
+        gate = load_gate(repository.tree(summary.change.after), revision="", origin="trusted")
+    return gate or built_in_gate(tree)

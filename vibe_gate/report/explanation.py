@@ -37,6 +37,8 @@ class Explanation(Struct, frozen=True):
     """Those of this finding."""
     is_about_session: bool = False
     """Whether it is about what agents ran or said, which no change of files repairs."""
+    by_agent: bool = False
+    """Whether a coding agent asks, which may neither label nor let pass."""
 
 
 def explanation_rows(of: Explanation) -> Iterator[Row]:
@@ -131,6 +133,9 @@ def _next_steps(of: Explanation) -> Iterator[Row]:
         yield "fix", f"change the lines{next_step.by_an_agent(summary)}, then review again"
     if queries.may_be_disputed(finding, summary):
         yield "dispute", f"vibe-gate dispute {name} --reason TEXT (once; a second look decides)"
+    if of.by_agent:
+        yield "accept", "ask the user to accept it"
+        return
     if summary.sources(finding):
         yield "label", f"vibe-gate label {name} right|wrong --reason TEXT"
     yield "accept", f"vibe-gate override {name} --reason TEXT (this clone, 30 days)"

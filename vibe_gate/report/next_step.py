@@ -40,6 +40,17 @@ from vibe_gate.report.report import Report
 _RANGE = re.compile(r"[^\s-]\S*\.\.\S*")
 """A range alone: `run fix` takes no options of a review."""
 
+IN_SESSION = (
+    "no change of files repairs it: have the agent run what is missing, or correct what it said"
+)
+"""What to do about a finding on what a session ran or said, without a full stop."""
+
+RUN_TESTS = (
+    "ask the agent to run the tests once more, by themselves (a person's own run is not recorded), "
+    "then review again; to go on without, the user commits with --no-verify, which is recorded"
+)
+"""What to do if the record does not tell whether tests passed."""
+
 _THEN_APPROVE = ". Last, somebody else with write access approves the newest commit"
 
 
@@ -140,12 +151,16 @@ def by_an_agent(summary: Summary) -> str:
     return f" (or: vibe-gate run --fix {moment})"
 
 
-def at_a_terminal(summary: Summary) -> str:
-    """What to do if there is no verdict, without a full stop."""
+def at_a_terminal(summary: Summary, session_criteria: frozenset[str] = frozenset()) -> str:
+    """What to do if there is no verdict, without a full stop. `session_criteria`: of the gate."""
     for cause in _gravest_first(summary):
         remedy = remedy_at_terminal(cause)
         if remedy:
             return remedy
+    for criterion in queries.unanswered_criteria(summary):
+        is_of_tests = criterion.kind == "check" and criterion.outcome == "abstain"
+        if is_of_tests and criterion.id in session_criteria:
+            return RUN_TESTS
     return "review again; if that does not help, run vibe-gate doctor"
 
 

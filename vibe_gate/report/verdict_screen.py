@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from rich.text import Text
 
 from vibe_gate.domain.cause import NoKey, NotAsked
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
+from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
 from vibe_gate.report.screen_criteria import rubric_rows
@@ -35,6 +36,20 @@ MOST_POLICY_PATHS = 2
 """Paths of the gate that its line names."""
 
 
+class ScreenReader(Struct, frozen=True):
+    """For whom a screen says what to do next."""
+
+    is_agent: bool = False
+    """Whether a coding agent reads it, which may neither label nor let pass."""
+
+    session_criteria: frozenset[str] = frozenset()
+    """Of the gate: whose fails no change of a file repairs."""
+
+
+PERSON = ScreenReader()
+"""Somebody who may do everything, about a gate that asks for nothing of a session."""
+
+
 def render_screen(
     summary: Summary,
     notes: Sequence[str],
@@ -43,12 +58,14 @@ def render_screen(
     every: bool = True,
     then: str = "",
     decision: str = "",
+    reader: ScreenReader = PERSON,
 ) -> Text:
     """The screen, without a final newline.
 
     `width` in columns. Without `every`, passed criteria beyond `MOST_CRITERIA` and the least grave
     findings beyond `MOST_FINDINGS` are only counted. `then`: what to do next, if a review's own
-    sentence does not say it; `decision`: what decided, if the summary does not say it.
+    sentence does not say it; `decision`: what decided, if the summary does not say it. `reader`: for
+    whom the sentence is.
     """
     columns = max(width, MIN_WIDTH)
     criteria = _criterion_blocks(summary)
@@ -62,7 +79,7 @@ def render_screen(
         list(_head_rows(summary, decision)),
         _most_urgent(criteria, most_criteria, f"criteria: {criteria_place}"),
         _most_urgent(findings, most_findings, f"findings: {finding_place}"),
-        list(_tail_rows(summary, notes, then)),
+        list(_tail_rows(summary, notes, then or _next_step(summary, reader), is_uncut=bool(then))),
     )
     texts = [Text("\n").join(break_rows(rows, columns)) for rows in parts if rows]
     return Text("\n\n").join(texts)
@@ -137,7 +154,9 @@ def _change_text(summary: Summary) -> str:
     return " · ".join(filter(None, [safe(name), size, ", ".join(paths)]))
 
 
-def _tail_rows(summary: Summary, notes: Sequence[str], then: str) -> Iterator[ScreenRow]:
+def _tail_rows(
+    summary: Summary, notes: Sequence[str], then: str, *, is_uncut: bool
+) -> Iterator[ScreenRow]:
     """Changes of the gate, what was not judged, cost, run, notes and the next step."""
     for text in _policy_texts(summary):
         yield fact_row("policy", text, "yellow")
@@ -156,7 +175,7 @@ def _tail_rows(summary: Summary, notes: Sequence[str], then: str) -> Iterator[Sc
         yield fact_row("run", "not recorded")
     for note in notes:
         yield fact_row("note", safe(note))
-    yield fact_row("next", safe(then) or _next_step(summary), is_uncut=bool(then))
+    yield fact_row("next", safe(then), is_uncut=is_uncut)
 
 
 def _quote_command(command: str) -> str:
@@ -200,24 +219,28 @@ def _unreviewed_text(summary: Summary) -> str:
     return f"{text} ({crop_text(safe(reason), MAX_REASON_SHOWN)})"
 
 
-def _next_step(summary: Summary) -> str:
+def _next_step(summary: Summary, reader: ScreenReader) -> str:
     if summary.exit_code == PASS:
-        return _step_after_pass(summary)
+        return _step_after_pass(summary, reader)
     if summary.exit_code == FAIL:
-        return _step_after_fail(summary)
+        return _step_after_fail(summary, reader)
+    if summary.exit_code == POLICY_CHANGED and reader.is_agent:
+        return "ask the user to have the change of the gate approved"
     if summary.exit_code == POLICY_CHANGED:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:
         return "find what writes to the tree during a review, then review again"
-    return next_step.at_a_terminal(summary)
+    return next_step.at_a_terminal(summary, reader.session_criteria)
 
 
-def _step_after_pass(summary: Summary) -> str:
+def _step_after_pass(summary: Summary, reader: ScreenReader) -> str:
     unasked = summary.unasked
     if unasked and isinstance(unasked[0].cause, NoKey):
         return "set ANTHROPIC_API_KEY and review again to ask them"
     for finding in summary.findings:
         if queries.advice_behind(finding, summary):
+            if reader.is_agent:
+                return "read what would have blocked, and tell the user if it is wrong"
             name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
             return (
                 "read what would have blocked, and say whether it is right: "
@@ -230,20 +253,10 @@ def _step_after_pass(summary: Summary) -> str:
     return "nothing to do"
 
 
-def _step_after_fail(summary: Summary) -> str:
+def _step_after_fail(summary: Summary, reader: ScreenReader) -> str:
     findings = queries.worst_first(summary.findings, summary)
     blocking = [finding for finding in findings if finding.level == "failure"]
-    name = blocking[0].fingerprint[: sentences.SHORT_FINGERPRINT] if blocking else ""
-    commands = ""
-    if name:
-        remedy = f"vibe-gate label {name} wrong"
-        if queries.may_be_disputed(blocking[0], summary):
-            remedy = f"vibe-gate dispute {name} --reason ..."
-        commands = (
-            f"; why: vibe-gate explain {name}"
-            f"; to accept one: vibe-gate override {name} --reason ..."
-            f"; if it is wrong: {remedy}"
-        )
+    commands = _commands_about(blocking[0], summary, reader) if blocking else ""
     has_secrets = any(finding.criterion == "no-secrets" for finding in blocking)
     if has_secrets and summary.change.head_commit:
         base = safe(summary.change.base_commit[: sentences.SHORT_ID]) or "--root"
@@ -252,4 +265,28 @@ def _step_after_fail(summary: Summary) -> str:
             f"them (git rebase -i {base}; the last one alone: git commit --amend), "
             f"then review again{commands}"
         )
-    return f"fix what is marked ✗{next_step.by_an_agent(summary)}, then review again{commands}"
+    session_count = sum(finding.criterion in reader.session_criteria for finding in blocking)
+    if blocking and session_count == len(blocking):
+        return f"{next_step.IN_SESSION}, then review again{commands}"
+    repair = f"fix what is marked ✗{next_step.by_an_agent(summary)}"
+    if session_count:
+        repair += f" (of the session itself: {next_step.IN_SESSION})"
+    return f"{repair}, then review again{commands}"
+
+
+def _commands_about(finding: Finding, summary: Summary, reader: ScreenReader) -> str:
+    """What can be done with a finding that blocks besides repairing it."""
+    name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+    if not name:
+        return ""
+    commands = [f"why: vibe-gate explain {name}"]
+    if reader.is_agent:
+        commands.append("to accept one: ask the user")
+    else:
+        commands.append(f"to accept one: vibe-gate override {name} --reason ...")
+    if queries.may_be_disputed(finding, summary):
+        commands.append(f"if it is wrong: vibe-gate dispute {name} --reason ...")
+    elif finding.basis is not UNSET and not reader.is_agent:
+        # Labels measure judges: of a check's finding there is nothing to measure.
+        commands.append(f"if it is wrong: vibe-gate label {name} wrong")
+    return "".join(f"; {command}" for command in commands)

@@ -22,7 +22,7 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
 from vibe_gate.domain.escape import list_names, without_middle
-from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import POLICY_CHANGED, GateError, StorageError
 from vibe_gate.gate.prompts import sessions_until
@@ -67,14 +67,14 @@ class Repair(Struct, frozen=True):
         rubric_ids = tuple(rubric.id for rubric in self.run.summary.rubrics)
         return replace(request, rubrics=rubric_ids)
 
-    def findings(self, rubrics: Iterable[Rubric]) -> RepairedReview:
-        """What the run found. `rubrics`: as the gate in force has them."""
+    def findings(self, gate: Gate) -> RepairedReview:
+        """What the run found and files can repair. `gate`: the one in force."""
         summary = self.run.summary
         reviewed = ReviewedRound(
             number=0,
             rubrics=summary.rubrics,
-            findings=summary.findings,
-            questions=questions_in(rubrics),
+            findings=gate.repairable(summary.findings),
+            questions=questions_in(gate.rubrics),
         )
         return RepairedReview(f"What run {summary.run_id} found", summary.change.after, reviewed)
 
@@ -92,6 +92,21 @@ def nothing_to_fix(summary: Summary) -> str:
     return (
         f"Run {summary.run_id} has no verdict ({summary.outcome}), so there is nothing to fix; "
         "review again."
+    )
+
+
+def nothing_in_files(summary: Summary, gate: Gate) -> str:
+    """Why no change of files can repair a run with this summary, which fails, or "". `gate`: by
+    which it was reviewed.
+    """
+    blocking = [finding for finding in summary.findings if finding.level == "failure"]
+    if not blocking or gate.repairable(blocking):
+        return ""
+    criteria = dict.fromkeys(finding.criterion for finding in blocking)
+    return (
+        f"There is nothing to repair in files: run {summary.run_id} fails for what a session ran or "
+        f"said ({list_names(criteria, SHOWN_POLICY_FILES)}). Have the agent run the tests, or "
+        "correct what it said, then review again."
     )
 
 

@@ -192,7 +192,7 @@ def reviewed_rounds(context: Context, start: str = "") -> list[ReviewedRound]:
         reviewed = ReviewedRound(
             number=trees.index(tree),
             rubrics=verdict.rubrics,
-            findings=verdict.findings,
+            findings=verdict.facts.gate.repairable(verdict.findings),
             questions=questions_in(verdict.facts.rubrics),
         )
         rounds.append(reviewed)

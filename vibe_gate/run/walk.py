@@ -217,7 +217,7 @@ def _begin_repair(prepared: _PreparedRun, stages: Stages) -> None:
     recall_answers(repair.run, repository, facts, run)
     if repair.remark:
         stages.turns.notes.append(repair.remark)
-    stages.repair = RepairSource(repair.findings(facts.gate.rubrics), sessions)
+    stages.repair = RepairSource(repair.findings(facts.gate), sessions)
 
 
 def _open_run(

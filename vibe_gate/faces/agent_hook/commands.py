@@ -25,8 +25,8 @@ HOOK_FILES = (
 )
 NO_STOP = "`vibe-gate install --no-stop` lets turns end unreviewed; ask the user to do that"
 FOR_PEOPLE = (
-    "`vibe-gate {0}` is for people; ask the user, or say why the finding is wrong: "
-    "`vibe-gate dispute FINDING --reason TEXT`"
+    "`vibe-gate {0}` is for people; ask the user, or, if the finding is a judge's and has not been "
+    "disputed yet, say why it is wrong: `vibe-gate dispute FINDING --reason TEXT`"
 )
 NO_FORCE = (
     "`vibe-gate review --force` is for people; leave `--force` out, or say why the finding is "

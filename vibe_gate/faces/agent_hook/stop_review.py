@@ -252,16 +252,6 @@ def _gate_of_turn(repository: Repository, change: Change) -> Gate:
     return gate
 
 
-def _criteria_of_session(gate: Gate) -> frozenset[str]:
-    """The ids of the criteria that are about what a session ran or said."""
-    criterion_ids: set[str] = set()
-    for rubric in gate.rubrics:
-        for criterion in rubric.criterion:
-            if criterion.is_about_session:
-                criterion_ids.add(criterion.id)
-    return frozenset(criterion_ids)
-
-
 def _is_reviewed(change: Change, turn: EndedTurn) -> bool:
     """Whether the last review was of these trees, in this place."""
     memory = turn.memory
@@ -362,7 +352,7 @@ def _decide(
         return TurnAnswer(message=_joined(aside, _unheld(summary, verdict, gate))), memory
     failing = stop_words.findings_text(_lines_with_disputes(own_fails, summary), verdict)
     handed_back = own_fails[:MAX_REMEMBERED]
-    session_criteria = _criteria_of_session(gate)
+    session_criteria = gate.session_criteria
     fails_of_session = [fail for fail in own_fails if fail.criterion in session_criteria]
     memory = replace(
         memory,

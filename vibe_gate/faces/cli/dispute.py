@@ -19,6 +19,8 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result, now, open_repository_here, upload_run
 from vibe_gate.faces.cli.shared_options import RunLimits, add_limits, parse_limits
+from vibe_gate.gate.stored import name_acting_agent
+from vibe_gate.git import Repository
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.dispute import DisputeAsked, PreparedDispute, prepare_dispute
 from vibe_gate.run.review import review_in
@@ -40,7 +42,9 @@ def _parse(args: argparse.Namespace) -> DisputeArguments:
 
 
 def _run(arguments: DisputeArguments) -> int:
-    finished, dispute = _review_disputed(arguments)
+    with open_repository_here() as repository:
+        by_agent = bool(name_acting_agent(repository))
+        finished, dispute = _review_disputed(arguments, repository)
     summary = finished.summary
     finding = _finding_named(dispute.finding.fingerprint, summary)
     look = finding.second_look if finding is not None else UNSET
@@ -48,9 +52,8 @@ def _run(arguments: DisputeArguments) -> int:
         lines = _lines_without_dispute(dispute.finding, finding, summary)
         outcome = "not disputed"
     elif isinstance(look.cause, DisputedBefore):
-        lines = iter(
-            [f"{finding.fingerprint} was {end_sentence(look.cause.sentence)}", *_ways_on(finding)]
-        )
+        sentence = f"{finding.fingerprint} was {end_sentence(look.cause.sentence)}"
+        lines = iter([sentence, *_ways_on(finding, by_agent=by_agent)])
         outcome = look.cause.outcome
     elif look.said is None:
         upload_run(finished)
@@ -58,7 +61,7 @@ def _run(arguments: DisputeArguments) -> int:
             f"The dispute got no answer: {end_sentence(look.reason)} It is not used up; dispute again."
         )
     else:
-        lines = _lines_of_dispute(finding, look, summary)
+        lines = _lines_of_dispute(finding, look, summary, by_agent=by_agent)
         outcome = look.outcome
     document = {
         "exit_code": summary.exit_code,
@@ -76,28 +79,29 @@ def _run(arguments: DisputeArguments) -> int:
     return exit_code
 
 
-def _review_disputed(arguments: DisputeArguments) -> tuple[Review, PreparedDispute]:
+def _review_disputed(
+    arguments: DisputeArguments, repository: Repository
+) -> tuple[Review, PreparedDispute]:
     """Review the change that has the finding, with the argument against it."""
-    with open_repository_here() as repository:
-        environment = repository.environment
-        dispute = prepare_dispute(repository, arguments.request, now())
-        review_request = ReviewRequest(
-            Selection(dispute.stored.change.kind),
-            rubrics=dispute.rubrics,
-            max_cost_usd=arguments.limits.max_cost_usd,
-            deadline_s=arguments.limits.deadline_s,
-            mode=dispute.mode,
+    environment = repository.environment
+    dispute = prepare_dispute(repository, arguments.request, now())
+    review_request = ReviewRequest(
+        Selection(dispute.stored.change.kind),
+        rubrics=dispute.rubrics,
+        max_cost_usd=arguments.limits.max_cost_usd,
+        deadline_s=arguments.limits.deadline_s,
+        mode=dispute.mode,
+    )
+    with progress.display_progress(environment, quiet=arguments.as_json) as display:
+        walk = review_in(
+            repository,
+            review_request,
+            clock=now,
+            progress=display.show,
+            meter=display.meter,
+            stored=dispute.stored,
         )
-        with progress.display_progress(environment, quiet=arguments.as_json) as display:
-            walk = review_in(
-                repository,
-                review_request,
-                clock=now,
-                progress=display.show,
-                meter=display.meter,
-                stored=dispute.stored,
-            )
-            return progress.run_walk(walk), dispute
+        return progress.run_walk(walk), dispute
 
 
 def _finding_named(fingerprint: str, summary: Summary) -> Finding | None:
@@ -107,7 +111,9 @@ def _finding_named(fingerprint: str, summary: Summary) -> Finding | None:
     return None
 
 
-def _lines_of_dispute(finding: Finding, look: SecondLook, summary: Summary) -> Iterator[str]:
+def _lines_of_dispute(
+    finding: Finding, look: SecondLook, summary: Summary, *, by_agent: bool
+) -> Iterator[str]:
     """What a dispute came to, with both sides."""
     outcome = {"stands": "stands", "refuted": "is refuted"}.get(look.outcome, "is not refuted")
     earlier = ""
@@ -120,13 +126,17 @@ def _lines_of_dispute(finding: Finding, look: SecondLook, summary: Summary) -> I
     for evidence in queries.refuting_lines(look):
         yield f"    {sentences.place_words_of(evidence)}: {evidence.quote.strip()}"
     if look.outcome != "refuted":
-        yield from _ways_on(finding)
+        yield from _ways_on(finding, by_agent=by_agent)
 
 
-def _ways_on(finding: Finding) -> Iterator[str]:
+def _ways_on(finding: Finding, *, by_agent: bool) -> Iterator[str]:
     """What is left of a finding that has been disputed."""
     name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
-    yield "It is disputed once on these files. Repair it, or let a person decide:"
+    if by_agent:
+        yield "It is disputed once on these files. Repair it, or ask the user to accept it."
+        return
+    yield "It is disputed once on these files; a later reason is neither asked about nor kept."
+    yield "Repair it, or decide as a person:"
     yield f"  vibe-gate label {name} wrong --reason TEXT"
     yield f"  vibe-gate override {name} --reason TEXT"
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
@@ -19,12 +18,14 @@ from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, open_repository_here, wrapped
-from vibe_gate.gate.loading import OFFERED, built_in_gate, load_gate, offered_rubric
+from vibe_gate.gate.loading import OFFERED, offered_rubric
 from vibe_gate.gate.stored import (
     StoredFinding,
     finding_if_any,
     finding_of_criterion,
+    gate_of_run,
     is_fingerprint,
+    name_acting_agent,
 )
 from vibe_gate.git import Repository
 from vibe_gate.report.explanation import Explanation, Row, explanation_rows
@@ -57,6 +58,7 @@ def _run(arguments: ExplainArguments) -> int:
         recorded = open_state(repository.common_dir).overrides.all()
         overrides = [override for override in recorded if override.finding == finding.fingerprint]
         criterion = _criterion_of(repository, finding, summary)
+        by_agent = bool(name_acting_agent(repository))
     question = _question_of(criterion) if criterion else ""
     explanation = Explanation(
         finding,
@@ -65,6 +67,7 @@ def _run(arguments: ExplainArguments) -> int:
         is_about_session=criterion is not None and criterion.is_about_session,
         labels=labels,
         overrides=overrides,
+        by_agent=by_agent,
     )
     rows = list(explanation_rows(explanation))
     document = {
@@ -99,7 +102,7 @@ def _criterion_of(repository: Repository, finding: Finding, summary: Summary) ->
     """The finding's criterion; None if the gate of then is not there any more."""
     digests = {source.digest for source in summary.sources(finding)}
     with suppress(GateError):
-        for rubric in _gate_of(repository, summary).rubrics:
+        for rubric in gate_of_run(repository, summary).rubrics:
             for criterion in rubric.criterion:
                 is_named = criterion.id == finding.criterion and finding.is_of(
                     rubric.id, criterion.id
@@ -112,17 +115,6 @@ def _criterion_of(repository: Repository, finding: Finding, summary: Summary) ->
                 if criterion.id == finding.criterion:
                     return criterion
     return None
-
-
-def _gate_of(repository: Repository, summary: Summary) -> Gate:
-    """The gate as it was read for the run: at its revision, or of the reviewed tree."""
-    tree = repository.tree(summary.trusted.revision or summary.change.after)
-    gate = None
-    if summary.trusted.revision != "worktree":
-        gate = load_gate(tree, revision=summary.trusted.revision, origin="trusted")
-    if gate is None and summary.trusted.bootstrap:
-        gate = load_gate(repository.tree(summary.change.after), revision="", origin="trusted")
-    return gate or built_in_gate(tree)
 
 
 def _question_of(criterion: Criterion) -> str:

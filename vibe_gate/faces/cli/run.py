@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,7 +19,8 @@ from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.model_wire import WireOptions
 from vibe_gate.domain.rubric import model_name
-from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, UsageError
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import complain, emit, now, upload_run, wrapped
@@ -41,15 +42,19 @@ from vibe_gate.faces.cli.shared_options import (
 from vibe_gate.faces.cli.workflow_screen import present_workflow_run
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate.fixing import FIX
+from vibe_gate.gate.stored import gate_of_run
 from vibe_gate.git import Repository
 from vibe_gate.report.screen_rows import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.fix import approval_needed, nothing_to_fix
+from vibe_gate.run.fix import approval_needed, nothing_in_files, nothing_to_fix
 from vibe_gate.run.run_request import RunRequest
 from vibe_gate.run.walk import walk_workflow
 
 _NO_END = ("running", "incomplete", "foreign")
 """States of a run that has no verdict to fix."""
+
+_FILES, _HEAD = "your files as they are", "HEAD"
+"""Words for trees that are there now."""
 
 
 class AgentOptions(Struct, frozen=True):
@@ -230,11 +235,23 @@ def _repair(arguments: FixArguments) -> int:
         if summary.outcome != "pass":
             return INCONCLUSIVE
         return POLICY_CHANGED if needs_approval else PASS
+    reason = _why_not_in_files(clone, summary)
+    if reason:
+        emit(summary.to_json() if as_json else f"{reason}\n")
+        return summary.exit_code
     if needs_approval:
         complain(f"note: {approval_needed(summary)}; the repair needs it, too")
     workflow_run = carry_out(_request(arguments, run_id), runs.top)
     present_and_share(workflow_run, as_json=as_json)
     return workflow_run.review.summary.exit_code
+
+
+def _why_not_in_files(clone: StoredRuns, summary: Summary) -> str:
+    """As `nothing_in_files`; "" where the gate of the run cannot be read any more."""
+    with suppress(GateError), clone.repository() as repository:
+        if repository is not None:
+            return nothing_in_files(summary, gate_of_run(repository, summary))
+    return ""
 
 
 def _choose_run(runs: StoredRuns) -> tuple[str, str]:
@@ -254,6 +271,9 @@ def _choose_run(runs: StoredRuns) -> tuple[str, str]:
     for entry in about_present:
         if entry.outcome == "fail":
             return entry.run_id, f"the newest that fails {present_trees[entry.after]}"
+    words_of_present = {present_trees[entry.after] for entry in about_present}
+    if about_present and _FILES in present_trees.values() and words_of_present == {_HEAD}:
+        raise UsageError("Your files are not reviewed yet: `vibe-gate review`.")
     if about_present:
         entry = about_present[0]
         return entry.run_id, f"the newest about {present_trees[entry.after]}"
@@ -263,9 +283,9 @@ def _choose_run(runs: StoredRuns) -> tuple[str, str]:
 def _present_trees(repository: Repository) -> dict[str, str]:
     """The trees that are there now, each with words for it. GateError."""
     trees = {repository.index_tree(): "what is staged"}
-    trees[repository.snapshot()] = "your files as they are"
+    trees[repository.snapshot()] = _FILES
     if repository.head():
-        trees[repository.tree("HEAD").id] = "HEAD"
+        trees[repository.tree("HEAD").id] = _HEAD
     return trees
 
 

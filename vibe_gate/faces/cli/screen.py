@@ -74,6 +74,10 @@ def render_verdict(finished: Review, next_command: str = "", decision: str = "")
         every=not is_terminal(),
         then=next_command,
         decision=decision,
+        reader=verdict_screen.ScreenReader(
+            is_agent=bool(read_process_environment().agents),
+            session_criteria=finished.gate.session_criteria if finished.gate else frozenset(),
+        ),
     )
     return coloured(text, columns)
 

@@ -148,9 +148,15 @@ def _report(hook: Hook, review: Review, git_effect: Effect, *, is_repeated: bool
     stops_or_warns = git_effect.blocks or git_effect.warning
     if summary.exit_code != PASS and stops_or_warns and not is_keyless:
         # rich takes longer to load than most of a review takes.
-        from vibe_gate.report.verdict_screen import render_screen
+        from vibe_gate.report.verdict_screen import ScreenReader, render_screen
 
-        hook.say(render_screen(summary, notes, PIPE_WIDTH, every=hook.environment.in_ci).plain)
+        reader = ScreenReader(
+            is_agent=bool(hook.environment.agents),
+            session_criteria=review.gate.session_criteria if review.gate else frozenset(),
+        )
+        every = hook.environment.in_ci
+        screen = render_screen(summary, notes, PIPE_WIDTH, every=every, reader=reader)
+        hook.say(screen.plain)
     else:
         for line in _concise_lines(hook, summary, notes, is_repeated=is_repeated):
             hook.say(f"vibe-gate: {safe(line)}")
