@@ -199,7 +199,7 @@ def test_hostile_records_are_bounded_and_told_and_hide_no_other(repo, monkeypatc
         *harmless,
         record(head, lines(3, 1 << 31), tool={"name": "a\x1b[31m\nb" + "c" * 99}),
     )
-    clipped = "a⟦U+001B⟧[31m⟦U+000A⟧b" + "c" * 18
+    clipped = "a⟦U+001B⟧[31m⟦U+000A⟧b" + "c" * 32
     unread = f"commit {head[:12]}: {len(hostile)} Agent Trace records cannot be read, so an agent may have made it"
     assert hints(repo) == (*says(repo, tool=clipped), unread)
     assert [(claim.first, claim.last) for claim in claims(repo)] == [(3, 3)]

@@ -19,6 +19,7 @@ from walks import walked
 from wire import answering
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.faces.agent_hook import stop_words
 from vibe_gate.report.annotations import make_check_run
 from vibe_gate.report.comment import render_comment
 from vibe_gate.report.finding_list import ReviewedRound, list_findings
@@ -187,6 +188,6 @@ def test_an_agent_that_claims_what_it_did_not_do_is_held_and_corrects_its_words(
     ]
     messages = claude(installed.path, tmp_path / "home", turns)
     texts = json.dumps(messages)
-    assert "run what is missing, or correct what you said" in texts
+    assert stop_words.RUN_OR_CORRECT in texts
     assert messages[-1]["result"] == "I did not run the tests."
     assert "still fails" not in texts
