@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from answers import passes
 from clean_environ import clean_environ
-from stopping import CLEAN, SECRET, HookedAgentSession
+from stopping import CLEAN, SECRET, TEAM_GATE, HookedAgentSession
 from wire import Model, answering
 
 TURNS = 60
@@ -41,18 +41,6 @@ HELD_EVERY = 5
 STORE_KEY = "a key of a team that exists in this bench alone"
 BIN = Path(sys.executable).parent
 
-GATE = """\
-schema = 1
-rubrics = ["quality"]
-[store]
-url = "{store}"
-[hooks.stop]
-review = "{review}"
-[hooks.pre-commit]
-judge = "always"
-[hooks.pre-push]
-judge = "always"
-"""
 RUBRIC = """\
 schema = 1
 id = "quality"
@@ -119,7 +107,7 @@ class Day:
         self.succeed("git", "clone", "-q", str(self.origin), str(self.root), cwd=self.place)
         rubrics = self.root / ".vibe-gate" / "rubrics"
         rubrics.mkdir(parents=True)
-        gate = GATE.format(store=self.store.as_uri(), review=self.review)
+        gate = TEAM_GATE.format(store=self.store.as_uri(), review=self.review)
         (rubrics.parent / "gate.toml").write_text(gate)
         (rubrics / "quality.toml").write_text(RUBRIC)
         self.succeed("git", "config", "--global", "vibe-gate.store", self.store.as_uri())

@@ -7,7 +7,6 @@ the same finding is drawn, and how many requests it made.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -23,29 +22,16 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from answers import HANDLER, answers, fails, said
 from clean_environ import clean_environ
-from command import vibe_gate
 from contract.github import LoopbackGitHub, loopback_github
 from faces.jobs import Project
 from make import drawing
 from repos import RUBRIC, SWALLOWS, Repo, allow_store
-from stopping import HookedAgentSession
+from stopping import TEAM_GATE, HookedAgentSession, started_in_clone
 from wire import Model, answering
 
 WIDTH = 110
 FILE = "src/load.py"
 STORE_KEY = {"VIBE_GATE_STORE_KEY": "a key of a team in a picture"}
-GATE = """\
-schema = 1
-rubrics = ["quality"]
-[store]
-url = "{store}"
-[hooks.stop]
-review = "judge"
-[hooks.pre-commit]
-judge = "always"
-[hooks.pre-push]
-judge = "always"
-"""
 
 
 @dataclass(frozen=True)
@@ -67,22 +53,6 @@ def run_git(session: HookedAgentSession, *words: str) -> str:
     return process.stdout + process.stderr
 
 
-def begin_session(project: Project, model: Model) -> HookedAgentSession:
-    """A clone with the hooks of git and of the agent, on a branch of its own."""
-    environ = project.environ | model.environ
-    environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
-    clone = Repo(project.place / "clone", environ)
-    clone.git("remote", "add", "origin", str(project.origin.path))
-    clone.git("fetch", "-q", "origin")
-    clone.git("checkout", "-q", "-b", "load", "origin/main")
-    for target in (("git",), ("claude", "--stop")):
-        installed = vibe_gate("install", *target, cwd=clone.path, environ=environ)
-        assert installed.code == 0, installed.err
-    session = HookedAgentSession(clone.path, environ)
-    session.prompt()
-    return session
-
-
 def begin_project(place: Path, github: LoopbackGitHub) -> Project:
     """What GitHub has: a gate that judges at each place and names the team's store."""
     environ = clean_environ(place / "home")
@@ -91,7 +61,7 @@ def begin_project(place: Path, github: LoopbackGitHub) -> Project:
     allow_store(store.as_uri(), environ)
     origin = Repo(place / "origin", environ)
     origin.git("checkout", "-q", "-B", "main")
-    origin.write(".vibe-gate/gate.toml", GATE.format(store=store.as_uri()))
+    origin.write(".vibe-gate/gate.toml", TEAM_GATE.format(store=store.as_uri(), review="judge"))
     origin.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
     origin.commit("The gate")
     return Project(place, environ | STORE_KEY, github, origin)
@@ -99,7 +69,8 @@ def begin_project(place: Path, github: LoopbackGitHub) -> Project:
 
 def visit_places(project: Project, model: Model) -> list[Place]:
     """The story: the agent does not repair, a person commits and pushes past the hooks."""
-    session = begin_session(project, model)
+    environ = project.environ | model.environ
+    session = started_in_clone(project.origin.path, project.place / "clone", environ, "load")
     counts = [0]
     texts = []
 

@@ -51,19 +51,19 @@ def test_the_last_status_stands_with_its_reason() -> None:
 
 
 def test_edges_stand_once_and_those_of_unknown_nodes_are_left_out() -> None:
-    said = events(
+    log = events(
         ("node.added", "a", {"kind": "checks"}),
         ("node.added", "b", {"kind": "judge"}),
         ("edge.added", None, {"from": "a", "to": "b"}),
         ("edge.added", None, {"from": "a", "to": "c"}),
         ("edge.added", None, {"from": "a", "to": "b"}),
     )
-    assert fold_events(said).edges == (("a", "b"),)
+    assert fold_events(log).edges == (("a", "b"),)
 
 
 def test_an_event_about_a_node_that_is_not_there_changes_nothing() -> None:
-    said = events(("node.status", "a", {"status": "DONE"}), ("turn.started", "a", {"turn": "x"}))
-    assert fold_events(said) == Graph(run_id="run")
+    log = events(("node.status", "a", {"status": "DONE"}), ("turn.started", "a", {"turn": "x"}))
+    assert fold_events(log) == Graph(run_id="run")
 
 
 def test_a_node_names_its_agent_what_it_left_and_what_it_cost() -> None:
@@ -86,11 +86,11 @@ def test_a_node_names_its_agent_what_it_left_and_what_it_cost() -> None:
 
 @pytest.mark.parametrize("usd", [10**400, -1, "1", 1e300])
 def test_a_cost_that_is_none_is_left_out(usd: object) -> None:
-    said = events(
+    log = events(
         ("node.added", "a", {"kind": "judge", "digest": "d"}),
         ("turn.completed", "a", {"turn": "t", "usd": usd}),
     )
-    assert "usd" not in fold_events(said).to_json()
+    assert "usd" not in fold_events(log).to_json()
 
 
 def test_events_of_a_later_version_change_nothing() -> None:

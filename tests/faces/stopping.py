@@ -5,6 +5,7 @@ the installed script.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from command import hook_script, vibe_gate
 from program import repository
+from repos import Repo
 
 from vibe_gate.faces.agent_hook import stop
 
@@ -23,6 +25,20 @@ SECRET = 'TOKEN = "ghp_' + 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"\n'
 CLEAN = 'import os\n\nTOKEN = os.environ["TOKEN"]\n'
 
 SCRIPTS = Path(stop.__file__).parent
+
+TEAM_GATE = """\
+schema = 1
+rubrics = ["quality"]
+[store]
+url = "{store}"
+[hooks.stop]
+review = "{review}"
+[hooks.pre-commit]
+judge = "always"
+[hooks.pre-push]
+judge = "always"
+"""
+"""A gate that judges at each place and names a store of the team; `review`: of the stop hook."""
 
 
 @dataclass(frozen=True)
@@ -120,5 +136,24 @@ def started(root: Path, environ: dict[str, str], agent: str = "claude") -> Hooke
     done = vibe_gate("install", agent, "--stop", cwd=root, environ=environ)
     assert done.code == 0, done.err
     session = HookedAgentSession(root, environ, agent="" if agent == "claude" else agent)
+    session.prompt()
+    return session
+
+
+def started_in_clone(
+    origin: Path, clone_path: Path, environ: dict[str, str], branch: str
+) -> HookedAgentSession:
+    """A session on a new branch of a clone that has the hooks of git and of the agent, after its
+    first prompt. `vibe-gate` is on its PATH.
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
+    clone = Repo(clone_path, environ | {"PATH": path})
+    clone.git("remote", "add", "origin", str(origin))
+    clone.git("fetch", "-q", "origin")
+    clone.git("checkout", "-q", "-b", branch, "origin/main")
+    for target in (("git",), ("claude", "--stop")):
+        installed = vibe_gate("install", *target, cwd=clone.path, environ=clone.environ)
+        assert installed.code == 0, installed.err
+    session = HookedAgentSession(clone.path, clone.environ)
     session.prompt()
     return session

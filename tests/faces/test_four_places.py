@@ -4,36 +4,21 @@ of them.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from answers import passes
-from command import vibe_gate
 from contract.github import LoopbackGitHub
 from faces.jobs import Project
 from hooked import JUDGED
 from repos import Repo, allow_store
-from stopping import CLEAN, HookedAgentSession
+from stopping import CLEAN, TEAM_GATE, HookedAgentSession, started_in_clone
 from wire import answering
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
 STORE_KEY = {"VIBE_GATE_STORE_KEY": "correct horse battery staple"}
-GATE = """\
-schema = 1
-rubrics = ["quality"]
-[store]
-url = "{store}"
-[hooks.stop]
-review = "judge"
-[hooks.pre-commit]
-judge = "always"
-[hooks.pre-push]
-judge = "always"
-"""
 
 
 @pytest.fixture
@@ -45,7 +30,7 @@ def team_project(tmp_path: Path, environ: dict[str, str], github: LoopbackGitHub
     allow_store(store.as_uri(), environ)
     origin = Repo(tmp_path / "origin", environ)
     origin.git("checkout", "-q", "-B", "main")
-    origin.write(".vibe-gate/gate.toml", GATE.format(store=store.as_uri()))
+    origin.write(".vibe-gate/gate.toml", TEAM_GATE.format(store=store.as_uri(), review="judge"))
     origin.write(".vibe-gate/rubrics/quality.toml", JUDGED)
     origin.commit("The gate")
     return Project(tmp_path, environ | STORE_KEY, github, origin)
@@ -54,16 +39,10 @@ def team_project(tmp_path: Path, environ: dict[str, str], github: LoopbackGitHub
 @pytest.fixture
 def agent_session(team_project: Project) -> HookedAgentSession:
     """An agent at work on a branch, in a clone with the hooks of git and of the agent."""
-    environ = dict(team_project.environ)
-    environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
-    clone = Repo(team_project.place / "clone", environ)
-    clone.git("remote", "add", "origin", str(team_project.origin.path))
-    clone.git("fetch", "-q", "origin")
-    clone.git("checkout", "-q", "-b", "feature", "origin/main")
-    for target in (("git",), ("claude", "--stop")):
-        installed = vibe_gate("install", *target, cwd=clone.path, environ=environ)
-        assert installed.code == 0, installed.err
-    return HookedAgentSession(clone.path, environ)
+    clone_path = team_project.place / "clone"
+    return started_in_clone(
+        team_project.origin.path, clone_path, team_project.environ, branch="feature"
+    )
 
 
 def run_git(session: HookedAgentSession, *words: str) -> subprocess.CompletedProcess[str]:
@@ -77,7 +56,6 @@ def test_what_the_stop_hook_asked_neither_commit_nor_push_nor_the_pull_request_a
 ):
     with answering(passes("clear")) as model:
         agent_session.environ |= model.environ
-        agent_session.prompt()
         agent_session.write("load.py", CLEAN)
         stop = agent_session.stop()
         assert (stop.holds, len(model.script.requests)) == (False, 1)

@@ -406,8 +406,8 @@ def test_ctrl_c_leaves_no_agent(project, monkeypatch, quick, arguments):
                 break
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=250)
-    assert (process.returncode, b"KeyboardInterrupt" in said) == (2, True), said
+        output, _ = process.communicate(timeout=250)
+    assert (process.returncode, b"KeyboardInterrupt" in output) == (2, True), output
     assert subprocess.run(["pgrep", "-f", str(project.path)], capture_output=True).stdout == b""
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from store.test_captured_prompts import TS, asked, capture
 
+from vibe_gate.faces.agent_hook import spool
+from vibe_gate.store import session_acts
 from vibe_gate.store.session_acts import SessionActs, moment_of_content, session_acts_of
 
 NOTIFICATION = (
@@ -157,3 +159,7 @@ def test_the_moment_of_a_file_is_known_only_with_its_content(tmp_path):
     assert moment_of_content(file, blob, 4) is not None
     assert moment_of_content(file, "0" * 40, 4) is None
     assert moment_of_content(tmp_path / "none", blob, 4) is None
+
+
+def test_what_the_stop_hook_gives_back_is_known_by_the_words_with_which_it_begins():
+    assert session_acts.GIVEN_BACK == spool.GIVEN_BACK

@@ -29,6 +29,9 @@ them whole, and a page of text is more than a judge is asked for.
 FINGERPRINT_DIGITS = 16
 """Hex digits of a fingerprint: 64 bits, plenty for the findings and changes of one repository."""
 
+SHORT_FINGERPRINT = 8
+"""Digits of a finding's fingerprint that are shown: enough for `override` and `suppress`."""
+
 Standing = Literal["holds", "relocated", "void"]
 
 

@@ -18,7 +18,7 @@ from vibe_gate.domain.gate import Gate, Override
 from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.loading import built_in_gate, load_gate
@@ -28,9 +28,6 @@ from vibe_gate.store.worktree_bundles import Bundles
 
 SHORTEST = 4
 """The least characters of a fingerprint's prefix."""
-
-SHORT_FINGERPRINT = 8
-"""Digits of a fingerprint in a list of findings."""
 
 MOST_CHOICES = 10
 """Findings that a refusal lists."""

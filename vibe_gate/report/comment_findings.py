@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding, Proof, SecondLook
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding, Proof, SecondLook
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.comment_markup import join_first, link_commit, list_first
 from vibe_gate.report.links import Links
@@ -131,7 +131,7 @@ def _finding_source(equal_findings: Sequence[Finding], summary: Summary) -> str:
     prefixes = []
     for equal in equal_findings:
         if equal.fingerprint:
-            prefixes.append(escape_code(equal.fingerprint[: sentences.SHORT_FINGERPRINT]))
+            prefixes.append(escape_code(equal.fingerprint[:SHORT_FINGERPRINT]))
     criterion = "" if finding.criterion == "policy" else escape_code(finding.criterion, 64)
     sources = [criterion, join_first(prefixes, 3), queries.finding_basis(finding, summary)]
     return ", ".join(filter(None, sources))

@@ -13,7 +13,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CheckedEvidence, Finding
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, CheckedEvidence, Finding
 from vibe_gate.report import next_step, queries, sentences
 
 MAX_QUOTES = 4
@@ -123,7 +123,7 @@ def _people(of: Explanation) -> Iterator[str]:
 
 def _next_steps(of: Explanation) -> Iterator[Row]:
     finding, summary = of.finding, of.summary
-    name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+    name = finding.fingerprint[:SHORT_FINGERPRINT]
     if finding.is_refuted:
         yield "next", "nothing to do: a second look refuted it"
         return

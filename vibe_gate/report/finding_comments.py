@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
 from vibe_gate.forge import DiffSide, LineComment
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import Anchors
@@ -171,7 +171,7 @@ def _comment_parts(finding: Finding, summary: Summary) -> Iterator[str]:
     """The paragraphs of a comment about a finding."""
     head = [f"**{finding.level}**", escape_code(finding.criterion, 64)]
     if finding.fingerprint:
-        head.append(escape_code(finding.fingerprint[: sentences.SHORT_FINGERPRINT]))
+        head.append(escape_code(finding.fingerprint[:SHORT_FINGERPRINT]))
     head.append(queries.finding_basis(finding, summary))
     yield " · ".join(filter(None, head))
     yield escape_prose(sentences.finding_sentence(finding))

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.verdict import (
+    SHORT_FINGERPRINT,
     CheckedEvidence,
     CriterionResult,
     Finding,
@@ -104,7 +105,7 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
 
     def first_line(self) -> str:
         """State, place, level, message, criterion and the beginning of the fingerprint."""
-        names = f"[{self.criterion}] [{self.fingerprints[0][: sentences.SHORT_FINGERPRINT]}]"
+        names = f"[{self.criterion}] [{self.fingerprints[0][:SHORT_FINGERPRINT]}]"
         return f"[{self.state_words}] {self.places[0]}: {self.level}: {self.message} {names}"
 
     def lines(self) -> list[str]:
@@ -222,23 +223,23 @@ class _Track(Struct, frozen=True, kw_only=True):
 
     finding: ListedFinding
     """As it was found last."""
-    first: int
+    found_first: int
     """The round after which it was found first."""
-    gone: int | None = None
+    repaired_in: int | None = None
     """The round after which it was not found any more; None if it is."""
-    back: int | None = None
+    back_in: int | None = None
     """The round after which it was found again."""
 
     def listed(self, last_number: int) -> ListedFinding:
         """The finding in the state that it has after the last round."""
         state: FindingState = "open"
         number = 0
-        if self.gone is not None:
-            state, number = "repaired", self.gone
-        elif self.back is not None:
-            state, number = "back", self.back
-        elif self.first and self.first == last_number:
-            state, number = "new", self.first
+        if self.repaired_in is not None:
+            state, number = "repaired", self.repaired_in
+        elif self.back_in is not None:
+            state, number = "back", self.back_in
+        elif self.found_first and self.found_first == last_number:
+            state, number = "new", self.found_first
         return replace(self.finding, state=state, round=number)
 
 
@@ -252,19 +253,19 @@ def _tracks_after(reviewed: ReviewedRound, tracks: Sequence[_Track]) -> list[_Tr
     for finding in current_findings:
         earlier = _track_of(finding, tracks, continued)
         if earlier is None:
-            new_tracks.append(_Track(finding=finding, first=reviewed.number))
+            new_tracks.append(_Track(finding=finding, found_first=reviewed.number))
             continue
         continued.add(earlier)
         track = tracks[earlier]
-        back = track.back if track.gone is None else reviewed.number
-        new_tracks.append(_Track(finding=finding, first=track.first, back=back))
+        back_in = track.back_in if track.repaired_in is None else reviewed.number
+        new_tracks.append(_Track(finding=finding, found_first=track.found_first, back_in=back_in))
     for position, track in enumerate(tracks):
         if position in continued or settled.issuperset(track.finding.fingerprints):
             continue
-        gone_since = track.gone
-        if gone_since is None and track.finding.criterion in decided:
-            gone_since = reviewed.number
-        new_tracks.append(replace(track, gone=gone_since))
+        repaired_in = track.repaired_in
+        if repaired_in is None and track.finding.criterion in decided:
+            repaired_in = reviewed.number
+        new_tracks.append(replace(track, repaired_in=repaired_in))
     return new_tracks
 
 

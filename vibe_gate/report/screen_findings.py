@@ -10,7 +10,7 @@ from rich.text import Text
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding, Proof, SecondLook, short
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding, Proof, SecondLook, short
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.screen_rows import (
     LEVEL_MARKS,
@@ -76,7 +76,7 @@ def _source_text(finding: Finding, summary: Summary) -> Text:
         criterion += " (would have blocked)"
     name = ""
     if finding.fingerprint:
-        name = f"  [{safe(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}]"
+        name = f"  [{safe(finding.fingerprint[:SHORT_FINGERPRINT])}]"
     basis = queries.finding_basis(finding, summary)
     basis = f"  {basis}" if basis else ""
     return Text.assemble(safe(criterion), (name, "dim"), (basis, "dim"))

@@ -14,6 +14,7 @@ from vibe_gate.domain.escape import counted, end_sentence, safe
 from vibe_gate.domain.session_record import TestsRecord
 from vibe_gate.domain.summary import PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import (
+    SHORT_FINGERPRINT,
     CheckedEvidence,
     CriterionResult,
     Finding,
@@ -31,9 +32,6 @@ SHORT_ID = 12
 
 SHORT_RUN = 18
 """Characters of a run id: when it began, to the millisecond."""
-
-SHORT_FINGERPRINT = 8
-"""Characters of a finding's fingerprint: enough for `override` and `suppress`."""
 
 MAX_COUNTEREXAMPLE = 500
 """Characters of a counterexample beside a finding; the page of a run has all of it."""

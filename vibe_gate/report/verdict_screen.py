@@ -10,7 +10,7 @@ from rich.text import Text
 from vibe_gate.domain.cause import NoKey, NotAsked
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
 from vibe_gate.report.screen_criteria import rubric_rows
@@ -241,7 +241,7 @@ def _step_after_pass(summary: Summary, reader: ScreenReader) -> str:
         if queries.advice_behind(finding, summary):
             if reader.is_agent:
                 return "read what would have blocked, and tell the user if it is wrong"
-            name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+            name = finding.fingerprint[:SHORT_FINGERPRINT]
             return (
                 "read what would have blocked, and say whether it is right: "
                 f"vibe-gate label {name} right|wrong"
@@ -276,7 +276,7 @@ def _step_after_fail(summary: Summary, reader: ScreenReader) -> str:
 
 def _commands_about(finding: Finding, summary: Summary, reader: ScreenReader) -> str:
     """What can be done with a finding that blocks besides repairing it."""
-    name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+    name = finding.fingerprint[:SHORT_FINGERPRINT]
     if not name:
         return ""
     commands = [f"why: vibe-gate explain {name}"]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.verdict import short
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, short
 from vibe_gate.errors import PASS, ForgeError, UsageError
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
@@ -422,7 +422,7 @@ def _list_findings(findings: Sequence[ReportedFinding], links: Links) -> str:
 
 
 def _name_and_place(finding: ReportedFinding, links: Links) -> str:
-    name = escape_code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])
+    name = escape_code(finding.fingerprint[:SHORT_FINGERPRINT])
     place = sentences.place_words(finding.path, finding.line)
     address = links.permalink(finding.path, finding.line) if finding.path else ""
     return f"{name} at {link_code(place, address)}"
@@ -447,7 +447,7 @@ def _explain_finding(finding: ReportedFinding, links: Links) -> str:
             "The comment keeps no more about it; `report.html` in the artifact of the gate's job "
             "has the rest."
         )
-    name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+    name = finding.fingerprint[:SHORT_FINGERPRINT]
     parts.append(
         f"First reported at {link_commit(finding.since, links)}. "
         f"Accept it for the newest commit: `{COMMAND} override {name} REASON`. "

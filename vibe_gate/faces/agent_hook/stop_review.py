@@ -31,7 +31,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Gate, StopRule
 from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, CriterionResult, Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.agent_hook import spool, stop_state, stop_words
@@ -371,7 +371,7 @@ def _decide(
     disputable = tuple(
         fail.fingerprint for fail in own_fails if is_open_to_dispute(fail, summary, gate.rubrics)
     )
-    names = [fingerprint[: sentences.SHORT_FINGERPRINT] for fingerprint in disputable]
+    names = [fingerprint[:SHORT_FINGERPRINT] for fingerprint in disputable]
     handed = stop_words.HandedBack(
         findings=_listed(own_fails, summary, turn),
         verdict=verdict,

@@ -13,7 +13,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import end_sentence
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding, SecondLook
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding, SecondLook
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument
@@ -131,7 +131,7 @@ def _lines_of_dispute(
 
 def _ways_on(finding: Finding, *, by_agent: bool) -> Iterator[str]:
     """What is left of a finding that has been disputed."""
-    name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+    name = finding.fingerprint[:SHORT_FINGERPRINT]
     if by_agent:
         yield "It is disputed once on these files. Repair it, or ask the user to accept it."
         return

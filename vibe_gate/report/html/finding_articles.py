@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.html.addresses import finding_element_id, place_link
 from vibe_gate.report.html.authors import Authors
@@ -62,7 +62,7 @@ def _next_step(finding: Finding, summary: Summary) -> Html | None:
     """What its reader can do: the command that tells more names the others."""
     if not finding.fingerprint:
         return None
-    command = f"vibe-gate explain {finding.fingerprint[: sentences.SHORT_FINGERPRINT]}"
+    command = f"vibe-gate explain {finding.fingerprint[:SHORT_FINGERPRINT]}"
     ways_on = "label or accept it"
     if queries.may_be_disputed(finding, summary):
         ways_on = "label, dispute or accept it"
@@ -86,7 +86,7 @@ def _source_links(finding: Finding, view: View, summary: Summary) -> Iterator[st
             if conversation:
                 yield join_html([" · ", conversation])
     if finding.fingerprint:
-        fingerprint = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+        fingerprint = finding.fingerprint[:SHORT_FINGERPRINT]
         yield join_html([" ", tag("code", fingerprint, class_="fingerprint")])
 
 
