@@ -58,6 +58,24 @@ class CheckedEvidence(Struct, frozen=True, kw_only=True):
     """Why it is void."""
 
 
+class Place(Struct, frozen=True, kw_only=True):
+    """Lines of a file that a finding points at."""
+
+    path: str
+    """As shown (`paths.quote`)."""
+
+    line: int
+    """From 1; 0: about the file as a whole."""
+
+    end_line: int
+    """From 1; the last line."""
+
+
+RemarkReason = Literal["answer", "second look", "intended"]
+"""Why a fail is only a remark: the judge who raised it, or the second look, would not stop the
+change for it; or lines that stood there before the change say that it is intended.
+"""
+
 MAX_FINDINGS = 1_000
 """Findings of one check: as many annotations as a check run gets, and about 1 MB of a summary.
 
@@ -277,7 +295,20 @@ class RawFinding(Struct, frozen=True, kw_only=True):
 
     message: Annotated[str, Meta(max_length=280)]
 
+    other_places: tuple[Place, ...] = ()
+    """Where else the same defect stands, in the order in which they are named."""
+
+    counterexample: str = ""
+    """Of a judge's: an input or situation and the wrong outcome, on one line."""
+
     evidence: tuple[CheckedEvidence, ...] = ()
+    """The quoted lines of the change."""
+
+    also: tuple[CheckedEvidence, ...] = ()
+    """Quoted lines, changed or not, that decide it."""
+
+    remark: RemarkReason | UnsetType = UNSET
+    """Why it does not block, if it is a remark."""
 
     distinction: str = ""
     """Tells it apart from others at that line; "" if its message does."""
@@ -323,7 +354,9 @@ class NamedFinding(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """Something to show at a line, as bundles keep it."""
+    """One defect with all its places, as bundles keep it. Path and lines are those of the first
+    place, where it is shown.
+    """
 
     path: str
     """As shown (`paths.quote`); "" for the change as a whole."""
@@ -342,7 +375,20 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     message: Annotated[str, Meta(max_length=280)]
 
+    other_places: tuple[Place, ...] = ()
+    """Where else the same defect stands, in the order in which they are named."""
+
+    counterexample: str = ""
+    """Of a judge's: an input or situation and the wrong outcome, on one line."""
+
     evidence: tuple[CheckedEvidence, ...] = ()
+    """The quoted lines of the change."""
+
+    also: tuple[CheckedEvidence, ...] = ()
+    """Quoted lines, changed or not, that decide it."""
+
+    remark: RemarkReason | UnsetType = UNSET
+    """Why it does not block, if it is a remark."""
 
     fingerprint: str = ""
     """Holds across rebases; "" of the finding that says who approved a change of the gate."""
