@@ -58,7 +58,7 @@ class CheckedEvidence(Struct, frozen=True, kw_only=True):
     """Why it is void."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class FindingPlace(Struct, frozen=True, kw_only=True):
     """Lines of a file that a finding points at."""
 
     path: str
@@ -295,7 +295,7 @@ class RawFinding(Struct, frozen=True, kw_only=True):
 
     message: Annotated[str, Meta(max_length=280)]
 
-    other_places: tuple[Place, ...] = ()
+    other_places: tuple[FindingPlace, ...] = ()
     """Where else the same defect stands, in the order in which they are named."""
 
     counterexample: str = ""
@@ -375,7 +375,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     message: Annotated[str, Meta(max_length=280)]
 
-    other_places: tuple[Place, ...] = ()
+    other_places: tuple[FindingPlace, ...] = ()
     """Where else the same defect stands, in the order in which they are named."""
 
     counterexample: str = ""
