@@ -15,6 +15,7 @@ from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
     CriterionResult,
     NamedFinding,
+    Place,
     RawFinding,
     TrustBadge,
 )
@@ -155,6 +156,14 @@ def test_abstentions_and_errors_cannot_be_waived():
 )
 def test_a_suppression_covers_what_it_says(rule, covered):
     assert Suppression(reason="x", **rule).covers(finding("a")) is covered
+
+
+@pytest.mark.parametrize(("other_file", "is_covered"), [("src/y.py", True), ("lib/y.py", False)])
+def test_globs_cover_a_finding_only_if_all_its_places_are_in_such_files(other_file, is_covered):
+    first = finding("a")
+    places = (Place(path=other_file, line=3, end_line=3),)
+    spread = NamedFinding(replace(first.raw, other_places=places), first.fingerprint, ("r",))
+    assert Suppression(reason="x", paths=("src/**",)).covers(spread) is is_covered
 
 
 def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():

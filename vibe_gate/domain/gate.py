@@ -44,8 +44,8 @@ class Waivable(Protocol):
         ...
 
     @property
-    def path(self) -> str:
-        """As shown; "" for the change as a whole."""
+    def paths(self) -> tuple[str, ...]:
+        """The files of all its places, as shown; "" for the change as a whole."""
         ...
 
 
@@ -93,16 +93,17 @@ class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return f"{criterion}:{','.join(self.paths)}"
 
     def covers(self, finding: Waivable) -> bool:
-        """Whether it is about this finding."""
+        """Whether it is about this finding; one with globs only if all places are in such files."""
         if self.finding is not None:
             return self.finding == finding.fingerprint
         if self.criterion is not None and self.criterion != finding.criterion:
             return False
         if not self.paths:
             return True
-        return finding.path != "" and paths.matches_any_glob(
-            paths.unquote(finding.path), self.paths
-        )
+        return all(self._covers_file(path) for path in finding.paths)
+
+    def _covers_file(self, path: str) -> bool:
+        return path != "" and paths.matches_any_glob(paths.unquote(path), self.paths)
 
 
 class SuppressionsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

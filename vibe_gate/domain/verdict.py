@@ -323,6 +323,17 @@ class RawFinding(Struct, frozen=True, kw_only=True):
     """What came of its test."""
 
     @property
+    def places(self) -> tuple[Place, ...]:
+        """All of its places, the one where it is shown first."""
+        first = Place(path=self.path, line=self.line, end_line=max(self.line, self.end_line))
+        return (first, *self.other_places)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of its places, each once."""
+        return tuple(dict.fromkeys(place.path for place in self.places))
+
+    @property
     def is_refuted(self) -> bool:
         """Whether a second look refuted it."""
         return self.second_look is not UNSET and self.second_look.outcome == "refuted"
@@ -344,9 +355,9 @@ class NamedFinding(Struct, frozen=True):
         return self.raw.criterion
 
     @property
-    def path(self) -> str:
+    def paths(self) -> tuple[str, ...]:
         """As of the raw finding."""
-        return self.raw.path
+        return self.raw.paths
 
     def is_of(self, rubric: str, criterion: str) -> bool:
         """Whether the criterion of this rubric fails with it."""
@@ -412,6 +423,17 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     proof: Proof | UnsetType = UNSET
     """What came of its test."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All of its places, the one where it is shown first."""
+        first = Place(path=self.path, line=self.line, end_line=max(self.line, self.end_line))
+        return (first, *self.other_places)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of its places, each once."""
+        return tuple(dict.fromkeys(place.path for place in self.places))
 
     @property
     def is_refuted(self) -> bool:

@@ -35,7 +35,7 @@ from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import PATTERNS, Program
 from vibe_gate.git.repository_copy import RepositoryCopy
-from vibe_gate.git.repository_place import Place
+from vibe_gate.git.repository_place import RepositoryPlace
 from vibe_gate.git.workspace import Workspace
 from vibe_gate.git.worktrees import StoreRoot
 
@@ -49,7 +49,7 @@ class Repository(ChangeQueries):
     Its base classes answer about changes, revisions and notes, and git's hooks.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RepositoryPlace) -> None:
         super().__init__(place, Objects(place.git, place.objects))
         self.environment: Environment = place.environment
         self.root: Path = place.root

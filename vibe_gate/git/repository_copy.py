@@ -17,7 +17,7 @@ from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import Finished, Program
-from vibe_gate.git.repository_place import Place
+from vibe_gate.git.repository_place import RepositoryPlace
 
 _SETTINGS = re.compile(
     r"vibe-gate\.trust|branch\..+\.(?:remote|merge)|remote\..+\.(?:fetch|url)", re.DOTALL
@@ -75,7 +75,7 @@ class RepositoryCopy(Struct, frozen=True):
             git.run("update-ref", "-d", name)
 
 
-def copy_repository(place: Place, objects: Objects, tree: str) -> RepositoryCopy:
+def copy_repository(place: RepositoryPlace, objects: Objects, tree: str) -> RepositoryCopy:
     """The repository as it is sent, with the files of `tree` if not "". UsageError: a shallow or
     empty clone.
     """
@@ -97,7 +97,7 @@ def copy_repository(place: Place, objects: Objects, tree: str) -> RepositoryCopy
     )
 
 
-def _read_refs(place: Place) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _read_refs(place: RepositoryPlace) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The refs as (object id, name), and the symbolic ones as (name, target); with HEAD."""
     refs: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
@@ -118,7 +118,7 @@ def _read_refs(place: Place) -> tuple[list[tuple[str, str]], list[tuple[str, str
     return refs, links
 
 
-def _settings_to_send(place: Place) -> list[tuple[str, str]]:
+def _settings_to_send(place: RepositoryPlace) -> list[tuple[str, str]]:
     """The settings that decide which revision is trusted, without passwords."""
     settings = []
     for setting in place.settings.lines:

@@ -93,7 +93,7 @@ class Settings:
         return "true" if value is None else value
 
 
-class Place(Struct, frozen=True):
+class RepositoryPlace(Struct, frozen=True):
     """A repository that was found. All paths are absolute."""
 
     root: Path
@@ -133,7 +133,7 @@ class _PlaceAnswers(Struct, frozen=True):
     root: str
 
 
-def find_repository(git: Program, environment: Environment) -> Place:
+def find_repository(git: Program, environment: Environment) -> RepositoryPlace:
     """The repository around the folder of `git`, as git finds it there.
 
     `environment`: of the process, which git may see a part of.
@@ -159,7 +159,7 @@ def find_repository(git: Program, environment: Environment) -> Place:
         **_overrides(settings, git),
     }
     root = Path(answers.root)
-    return Place(
+    return RepositoryPlace(
         root=root,
         git_dir=Path(answers.git_dir),
         common_dir=common_dir,

@@ -25,7 +25,7 @@ from vibe_gate.git.commit_content import (
 )
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import finish
-from vibe_gate.git.repository_place import Place
+from vibe_gate.git.repository_place import RepositoryPlace
 from vibe_gate.git.trees import Tree
 
 _DEFAULT_BRANCHES = ("main", "master")
@@ -69,7 +69,7 @@ class ReflogEntry(Struct, frozen=True):
 class Revisions:
     """What git says about revisions at one place; the commits themselves say the rest."""
 
-    def __init__(self, place: Place, objects: Objects) -> None:
+    def __init__(self, place: RepositoryPlace, objects: Objects) -> None:
         self._place = place
         self._git = place.git
         self._objects = objects

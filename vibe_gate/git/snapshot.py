@@ -33,7 +33,7 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.program import PATTERNS, CallTimeoutError, Finished, finish
-from vibe_gate.git.repository_place import Place
+from vibe_gate.git.repository_place import RepositoryPlace
 from vibe_gate.git.worktrees import inner_worktrees
 
 _QUIET = (
@@ -94,7 +94,7 @@ class _ScratchIndex:
 
     _numbers = count()
 
-    def __init__(self, place: Place, objects: Objects) -> None:
+    def __init__(self, place: RepositoryPlace, objects: Objects) -> None:
         file = objects.folder / f"index-{next(self._numbers)}"
         _copy(place.index_file, file)
         self._git = place.git
@@ -136,7 +136,7 @@ class _ScratchIndex:
         raise _unreadable(answer)
 
 
-def index_tree(place: Place, objects: Objects) -> str:
+def index_tree(place: RepositoryPlace, objects: Objects) -> str:
     """The tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in
     a hook).
     """
@@ -148,7 +148,7 @@ class WorkingTree:
     the first.
     """
 
-    def __init__(self, place: Place, objects: Objects) -> None:
+    def __init__(self, place: RepositoryPlace, objects: Objects) -> None:
         """UsageError, with the path, if something cannot be read."""
         self._place = place
         self._objects = objects

@@ -44,7 +44,7 @@ from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import RAW_ATTRIBUTES, export
 from vibe_gate.git.object_store import Objects, alternates_entry
 from vibe_gate.git.program import PATTERNS, Finished
-from vibe_gate.git.repository_place import Place
+from vibe_gate.git.repository_place import RepositoryPlace
 
 _ARTIFACTS = b".vibe-artifacts"
 _READ_BY_GIT = (b".gitignore", b".gitattributes")
@@ -83,7 +83,7 @@ class Workspace:
     """
 
     def __init__(
-        self, repository: ChangeQueries, place: Place, objects: Objects, folder: Path
+        self, repository: ChangeQueries, place: RepositoryPlace, objects: Objects, folder: Path
     ) -> None:
         self.repository = repository
         self.root = folder / "tree"
@@ -320,7 +320,7 @@ def _is_artifact(path: bytes) -> bool:
     return path.partition(b"/")[0] == _ARTIFACTS
 
 
-def workspaces_folder(place: Place) -> Path:
+def workspaces_folder(place: RepositoryPlace) -> Path:
     """The folder of the repository's workspaces; not made yet.
 
     It is in the repository if there is no state directory that can be written, or if that is in the
@@ -338,7 +338,7 @@ def workspaces_folder(place: Place) -> Path:
     return state_folder / "vibe-gate/workspaces" / f"{name or 'repository'}-{digest}"
 
 
-def _state_folder(place: Place) -> Path:
+def _state_folder(place: RepositoryPlace) -> Path:
     """The user's state directory; a relative path if there is none."""
     variables = place.git.child_environment
     state_home = variables.get("XDG_STATE_HOME", "")
@@ -347,7 +347,7 @@ def _state_folder(place: Place) -> Path:
     return Path(variables.get("HOME", ""), ".local/state")
 
 
-def workspaces_folder_in_repository(place: Place) -> Path:
+def workspaces_folder_in_repository(place: RepositoryPlace) -> Path:
     """Where they are without a state directory."""
     return place.common_dir / "vibe-gate/workspaces"
 
@@ -360,7 +360,7 @@ def _can_be_made(folder: Path) -> bool:
 
 
 def make_workspace(
-    repository: ChangeQueries, place: Place, objects: Objects, folder: Path, tree: str
+    repository: ChangeQueries, place: RepositoryPlace, objects: Objects, folder: Path, tree: str
 ) -> Workspace:
     """A new workspace in `folder`, which must not be there yet, with the files of `tree`."""
     try:
@@ -380,7 +380,7 @@ def make_workspace(
     return workspace
 
 
-def remove_old_workspaces(place: Place, before: datetime, *, dry_run: bool) -> list[str]:
+def remove_old_workspaces(place: RepositoryPlace, before: datetime, *, dry_run: bool) -> list[str]:
     """Delete the workspaces that no process has open or has had open since then; their names.
 
     Of this repository, and of those in the state directory whose repository is gone.
@@ -422,7 +422,9 @@ def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _remove_old_below(place: Place, parent: Path, before: datetime, *, dry_run: bool) -> list[str]:
+def _remove_old_below(
+    place: RepositoryPlace, parent: Path, before: datetime, *, dry_run: bool
+) -> list[str]:
     """Delete the old workspaces in a folder of them; their names."""
     names = []
     for folder in sorted(parent.iterdir()):
@@ -526,7 +528,7 @@ def _scan(top: bytes, folder: bytes) -> list[os.DirEntry[bytes]]:
         raise UsageError(f"{name} cannot be read ({error.strerror}).") from error
 
 
-def _ignore_rules(place: Place) -> bytes:
+def _ignore_rules(place: RepositoryPlace) -> bytes:
     """What the user's git ignores besides the tree's .gitignore: core.excludesFile, then
     info/exclude, which wins.
     """
@@ -560,7 +562,7 @@ def _lock_folder(folder: Path) -> int:
     return descriptor
 
 
-def _remove(folder: Path, place: Place) -> None:
+def _remove(folder: Path, place: RepositoryPlace) -> None:
     """Delete a folder however deep it is; agents' tools leave folders without write permission."""
     commands = [["rm", "-rf", "--"]]
     if not folder.is_symlink():  # chmod would follow a link

@@ -16,7 +16,7 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.git.program import PATTERNS, Program
-from vibe_gate.git.repository_place import Place, is_true, read_git_settings
+from vibe_gate.git.repository_place import RepositoryPlace, is_true, read_git_settings
 
 _REGISTRY = "worktrees"
 """Folder of the common git directory with one folder for each linked worktree."""
@@ -92,7 +92,7 @@ def main_working_tree(common_dir: Path, git: Program) -> Path | None:
     return Path(os.path.realpath(top)) if os.path.isdir(top) else None  # noqa: PTH112 (says no where nobody may look)
 
 
-def inner_worktrees(place: Place) -> list[bytes]:
+def inner_worktrees(place: RepositoryPlace) -> list[bytes]:
     """The other working trees of the repository inside of this one, as paths from its top."""
     root = os.path.realpath(place.root)
     tops = [os.path.realpath(worktree.top) for worktree in linked_worktrees(place.common_dir)]
@@ -108,7 +108,7 @@ def inner_worktrees(place: Place) -> list[bytes]:
     return sorted(inner_paths)
 
 
-def store_root_of(place: Place) -> StoreRoot:
+def store_root_of(place: RepositoryPlace) -> StoreRoot:
     """Where the working tree's store is: one for all working trees, unless that one cannot be
     written.
     """

@@ -328,6 +328,11 @@ def _recall_nothing(facts: Facts, run: RunContext) -> None:
     """The change was read in this process, and no earlier run answered it elsewhere."""
 
 
+def _is_of_session(fail: Finding, writes: SessionWrites) -> bool:
+    """Whether the session wrote a file in which the finding stands, or it stands in none."""
+    return any(not path or _wrote(writes, path) for path in fail.paths)
+
+
 def _decide(
     summary: Summary, change: Change, gate: Gate, writes: SessionWrites, turn: EndedTurn
 ) -> tuple[TurnAnswer, StopMemory]:
@@ -340,7 +345,7 @@ def _decide(
         return TurnAnswer(message=problem), memory
     fails = [finding for finding in summary.findings if finding.level == "failure"]
     has_written = any(_wrote(writes, file.shown_path) for file in change.files)
-    own_fails = [fail for fail in fails if _wrote(writes, fail.path) or not fail.path]
+    own_fails = [fail for fail in fails if _is_of_session(fail, writes)]
     other_fails = [fail for fail in fails if fail not in own_fails]
     if not has_written:
         own_fails, other_fails = [], fails

@@ -205,7 +205,9 @@ def _warning_words(warnings: Sequence[Finding]) -> str:
     if not warnings:
         return ""
     criteria = list(dict.fromkeys(finding.criterion for finding in warnings))
-    paths = {finding.path for finding in warnings}
+    paths: set[str] = set()
+    for finding in warnings:
+        paths.update(finding.paths)
     words = sentences.join_words(criteria[:3])
     if len(criteria) > 3:
         words += " and more"
