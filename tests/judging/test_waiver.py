@@ -14,8 +14,8 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
     CriterionResult,
+    FindingPlace,
     NamedFinding,
-    Place,
     RawFinding,
     TrustBadge,
 )
@@ -161,7 +161,7 @@ def test_a_suppression_covers_what_it_says(rule, covered):
 @pytest.mark.parametrize(("other_file", "is_covered"), [("src/y.py", True), ("lib/y.py", False)])
 def test_globs_cover_a_finding_only_if_all_its_places_are_in_such_files(other_file, is_covered):
     first = finding("a")
-    places = (Place(path=other_file, line=3, end_line=3),)
+    places = (FindingPlace(path=other_file, line=3, end_line=3),)
     spread = NamedFinding(replace(first.raw, other_places=places), first.fingerprint, ("r",))
     assert Suppression(reason="x", paths=("src/**",)).covers(spread) is is_covered
 

@@ -323,9 +323,9 @@ class RawFinding(Struct, frozen=True, kw_only=True):
     """What came of its test."""
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[FindingPlace, ...]:
         """All of its places, the one where it is shown first."""
-        first = Place(path=self.path, line=self.line, end_line=max(self.line, self.end_line))
+        first = FindingPlace(path=self.path, line=self.line, end_line=max(self.line, self.end_line))
         return (first, *self.other_places)
 
     @property
@@ -425,9 +425,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     """What came of its test."""
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[FindingPlace, ...]:
         """All of its places, the one where it is shown first."""
-        first = Place(path=self.path, line=self.line, end_line=max(self.line, self.end_line))
+        first = FindingPlace(path=self.path, line=self.line, end_line=max(self.line, self.end_line))
         return (first, *self.other_places)
 
     @property
