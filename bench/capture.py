@@ -33,7 +33,7 @@ from wire import answering  # noqa: E402
 
 from vibe_gate.agent import find_cli  # noqa: E402
 from vibe_gate.faces.agent_hook import capture, guard  # noqa: E402
-from vibe_gate.faces.agent_hook.agents import CLAUDE  # noqa: E402
+from vibe_gate.faces.agent_hook.hooked_agents import CLAUDE  # noqa: E402
 
 CALL_GOAL = 1.0
 CAPTURE_GOAL = 1.3

@@ -157,8 +157,8 @@ class View:
         return read_bundle(self.directory).summary
 
     @property
-    def about(self) -> dict[str, Any]:
-        return read_bundle(self.directory).about
+    def run_document(self) -> dict[str, Any]:
+        return read_bundle(self.directory).run_document
 
     def graph(self) -> Graph:
         return read_bundle(self.directory).graph()

@@ -53,7 +53,7 @@ def test_a_mode_says_what_it_asks_runs_and_leaves_behind(
     ],
 )
 def test_run_json_says_of_which_batch_and_replay_a_run_is(mode: Mode, about: dict[str, str]):
-    assert mode.about == about
+    assert mode.run_fields == about
 
 
 @pytest.mark.parametrize("mode", [LiveMode(BATCH), REPLAY, CalibrationMode()])

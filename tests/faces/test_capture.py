@@ -14,7 +14,7 @@ from command import vibe_gate
 from program import git, repository
 
 from vibe_gate.faces.agent_hook import capture
-from vibe_gate.faces.agent_hook.agents import CLAUDE, CODEX, GEMINI
+from vibe_gate.faces.agent_hook.hooked_agents import CLAUDE, CODEX, GEMINI
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
 from vibe_gate.store.clone_state import open_state

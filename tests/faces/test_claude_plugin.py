@@ -19,7 +19,7 @@ from scripted_messages_api import Text, ToolUse, Turn
 
 from vibe_gate.agent import find_cli
 from vibe_gate.faces.agent_hook import stop
-from vibe_gate.faces.agent_hook.agents import CLAUDE
+from vibe_gate.faces.agent_hook.hooked_agents import CLAUDE
 from vibe_gate.version import __version__
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from program import git, repository
 
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.faces.agent_hook import commands, guard
-from vibe_gate.faces.agent_hook.agents import CLAUDE, CODEX, GEMINI
+from vibe_gate.faces.agent_hook.hooked_agents import CLAUDE, CODEX, GEMINI
 
 BARE = [sys.executable, "-I", "-S", guard.__file__]
 SETTINGS = ".claude/settings.json"
@@ -413,7 +413,7 @@ def test_most_calls_import_nothing():
 @pytest.mark.parametrize("piece", ["git ;", "rm .git ", "cat <<A\n"])
 def test_a_long_line_is_read_in_linear_time(piece):
     def read(line: str) -> None:
-        commands.refused(line, "/r", lambda folder: False)
+        commands.refusal_of_line(line, "/r", lambda folder: False)
 
     assert_linear(read, lambda size: piece * (size // len(piece)), 20_000)
 

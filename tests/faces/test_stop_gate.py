@@ -18,7 +18,7 @@ from stopping import CLEAN, SCRIPTS, SECRET, HookedAgentSession, started
 from wire import answering
 
 from vibe_gate.faces.agent_hook import spool
-from vibe_gate.faces.agent_hook.agents import AGENTS
+from vibe_gate.faces.agent_hook.hooked_agents import AGENTS
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 from command import vibe_gate
 from program import git, repository
 
-from vibe_gate.faces.agent_hook.edits import refused
+from vibe_gate.faces.agent_hook.edits import refusal_of_write
 
 Say = Callable[..., str]
 
@@ -95,4 +95,6 @@ def test_doctor_names_the_worktrees_in_which_no_session_is_captured(repo: Path, 
 )
 def test_the_guard_protects_the_store_of_a_bare_repositorys_worktrees_too(path: str) -> None:
     common = "/x/bare.git" if "bare" in path else "/x/repo/.git"
-    assert "holds evidence that only vibe-gate writes" in refused("Write", {}, path, common)
+    assert "holds evidence that only vibe-gate writes" in refusal_of_write(
+        "Write", {}, path, common
+    )

@@ -16,7 +16,7 @@ from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import POLICY, Suppression
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.gate.waive import WaiverAsked, add_suppression, override, suppress, take_back
+from vibe_gate.gate.waive import WaiverAsked, add_suppression, override, remove_override, suppress
 from vibe_gate.git import open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
@@ -69,9 +69,9 @@ class Reviewed(Repo):
         with open_repository(self.path, read_environment(self.environ)) as repository:
             return open_state(repository.common_dir).overrides.all()
 
-    def take_back(self, what: str) -> str:
+    def remove_override(self, what: str) -> str:
         with open_repository(self.path, read_environment(self.environ)) as repository:
-            return take_back(what, repository)
+            return remove_override(what, repository)
 
 
 @pytest.fixture
@@ -111,10 +111,10 @@ def test_a_change_of_the_gate_is_overridden_by_what_it_changes(reviewed: Reviewe
 def test_an_override_is_taken_back_by_the_beginning_of_its_finding(reviewed: Reviewed) -> None:
     name = reviewed.override(reviewed.finding.fingerprint)[0].finding
     policy = reviewed.override("policy")[0].finding
-    assert reviewed.take_back(name[:5]) == name
+    assert reviewed.remove_override(name[:5]) == name
     assert reviewed.overridden == [policy]
     with pytest.raises(UsageError, match="no override matches"):
-        reviewed.take_back(name)
+        reviewed.remove_override(name)
 
 
 def test_what_cannot_be_let_pass_is_refused_and_nothing_is_written(

@@ -50,7 +50,7 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(
         assert (changed.before.text(), changed.after.text()) == ("one = 1\n", "one = 2\n")
         large = read.files.get("huge")
         assert large is not None and large.after is not None
-        assert (large.after.kept, large.after.size) == (False, len(huge))
+        assert (large.after.has_bytes, large.after.size) == (False, len(huge))
         assert large.after.sha256 == hashlib.sha256(huge).hexdigest()
         head = repo.git("rev-parse", "HEAD")
         assert read.git.before is not None and read.git.after is not None

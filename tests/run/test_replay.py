@@ -127,7 +127,10 @@ def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(c
     (row,) = checked.replayed(run)
     assert (row.why, row.blocked, row.blocks) == ("", True, False)
     again = read_bundle(checked.path / row.bundle)
-    assert (again.summary.change.after, again.about["replay_of"]) == (run.change.after, run.run_id)
+    assert (again.summary.change.after, again.run_document["replay_of"]) == (
+        run.change.after,
+        run.run_id,
+    )
 
 
 @pytest.mark.slow
@@ -345,12 +348,12 @@ def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
         ("quality", "not asked", "pass"),
         ("old", "pass", "not asked"),
     ]
-    assert row.shown == ()
+    assert row.visible_changes == ()
     assert (
         len(
             compare_with_replay(
                 summary_with("fail", rubric="old"), summary_with("pass"), RubricChoice(), ()
-            ).shown
+            ).visible_changes
         )
         == 1
     )
@@ -371,7 +374,7 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
         compare_with_replay(before, judged(how, cause=NoKey()), RubricChoice(), ())
         for how in ("not_applicable", "abstain")
     ]
-    assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
+    assert [(row.open, row.unasked, row.visible_changes) for row in rows] == [(True, 2, ())] * 2
     assert [*render_replay_lines(rows)] == [
         "0 of 2 could be judged again (no API key: set ANTHROPIC_API_KEY); $0.00.",
     ]

@@ -68,7 +68,11 @@ def test_what_is_too_large_with_its_placeholders_is_kept_by_hash_and_size(tmp_pa
     assert verify_bundles(tmp_path, NOW).problems == ()
     (file,) = read_bundle(run.directory).files.changed()
     assert file.after is not None
-    assert (file.after.sha256, file.after.size, file.after.kept) == (digest, 600_000 * 32, False)
+    assert (file.after.sha256, file.after.size, file.after.has_bytes) == (
+        digest,
+        600_000 * 32,
+        False,
+    )
     assert export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "a.zst", NOW) > 0
 
 

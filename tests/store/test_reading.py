@@ -121,7 +121,7 @@ def test_a_run_that_is_gone_is_a_storage_error(store: Store, tmp_path: Path) -> 
     sealed(store)
     view = find_run(tmp_path)
     shutil.rmtree(view.directory)
-    for read in (lambda: view.summary, lambda: list(view.events()), lambda: view.about):
+    for read in (lambda: view.summary, lambda: list(view.events()), lambda: view.run_document):
         with pytest.raises(StorageError):
             read()
 

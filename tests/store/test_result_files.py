@@ -192,7 +192,7 @@ def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> Non
 def test_of_a_file_above_the_limit_only_hash_and_size_were_kept(store: Store) -> None:
     (file,) = turn_with(store, None, bytes(10_000_001)).files.changed()
     assert file.after is not None
-    assert (file.after.size, file.after.kept) == (10_000_001, False)
+    assert (file.after.size, file.after.has_bytes) == (10_000_001, False)
     for ask in (file.after.text, file.after.stream):
         with pytest.raises(StorageError, match="10,000,001 bytes are more"):
             ask()

@@ -90,8 +90,8 @@ class Mode(Struct, frozen=True):
         return None
 
     @property
-    def about(self) -> dict[str, str]:
-        """What run.json says of it."""
+    def run_fields(self) -> dict[str, str]:
+        """The fields that run.json has of it."""
         fields = {}
         if self.batch is not None:
             fields["batch"] = self.batch.digest

@@ -97,8 +97,8 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     """By an earlier command."""
 
     @property
-    def shown(self) -> tuple[CriterionChange, ...]:
-        """The changes that people are shown."""
+    def visible_changes(self) -> tuple[CriterionChange, ...]:
+        """The changes that people see."""
         return tuple(change for change in self.changes if change.is_shown)
 
     @property

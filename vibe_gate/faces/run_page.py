@@ -55,7 +55,7 @@ def page_of(
     who_wrote: WhoWrote = no_authors
     if repository is not None and result.complete:
         who_wrote = LineAuthors(repository, result, may_show_prompts)
-    has_conversations = may_leave(result.about.get("shown")) or may_show_prompts()
+    has_conversations = may_leave(result.run_document.get("shown")) or may_show_prompts()
     walk = render_run_page(result, who_wrote, conversations=has_conversations, earlier=earlier)
     try:
         return progress.run_walk(walk)

@@ -274,8 +274,8 @@ def _first_mistakes(path: str, mistakes: list[Mistake]) -> list[Mistake]:
     first_mistakes = sorted(mistakes[:MISTAKES_SHOWN], key=lambda mistake: mistake.line)
     if len(mistakes) > MISTAKES_SHOWN:
         last_line = first_mistakes[-1].line
-        more = Mistake(paths.quote(path), last_line, "", "and more mistakes like these")
-        first_mistakes.append(more)
+        ellipsis = Mistake(paths.quote(path), last_line, "", "and more mistakes like these")
+        first_mistakes.append(ellipsis)
     return first_mistakes
 
 

@@ -91,7 +91,7 @@ def _annotate_run(
     bundle.annotate(remark[:MAX_REMARK], "override")
 
 
-def take_back(prefix: str, repository: Repository) -> str:
+def remove_override(prefix: str, repository: Repository) -> str:
     """Remove the overrides of one finding, named by the beginning of its fingerprint; the whole of
     it comes back.
 
@@ -123,16 +123,16 @@ def suppress(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[S
     return rule, add_suppression(repository.root, rule)
 
 
-def _suppressed(what: str, repository: Repository, now: datetime) -> dict[str, object]:
+def _suppressed(subject: str, repository: Repository, now: datetime) -> dict[str, object]:
     """What a suppression is about, as the keys of its table: a finding, or CRITERION:GLOB."""
-    criterion, colon, glob = what.partition(":")
+    criterion, colon, glob = subject.partition(":")
     if colon and not glob:
         raise UsageError(
-            f"{paths.quote(what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**."
+            f"{paths.quote(subject)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**."
         )
     criterion_ids = _criterion_ids(repository)
     if not colon:
-        finding = stored_finding(repository, what, now)
+        finding = stored_finding(repository, subject, now)
         globs = (paths.unquote(finding.path),) if finding.path else ()
         return {"finding": finding.fingerprint, "criterion": finding.criterion, "paths": globs}
     if criterion == "*":
@@ -180,8 +180,8 @@ def _policy_finding(repository: Repository, name: str, now: datetime) -> StoredF
         for change in documents.document["policy_changes"]:
             if change["level"] == "block":
                 blocking_paths.append(change["path"])
-        about = f"changes of {', '.join(blocking_paths)}"
-        return StoredFinding(POLICY + fingerprint, about, entry)
+        description = f"changes of {', '.join(blocking_paths)}"
+        return StoredFinding(POLICY + fingerprint, description, entry)
     raise UsageError(
         "No review here is about such a change of the gate; "
         "run `vibe-gate review --commit REV` for its commit first."

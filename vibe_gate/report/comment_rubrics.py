@@ -98,7 +98,7 @@ def replayed_block(report: Report) -> Block:
     rows = []
     lost_runs = []
     for row in report.replayed.rows:
-        for change in row.shown:
+        for change in row.visible_changes:
             rows.append(_replayed_cells(row, change))
         if row.is_lost:
             lost_runs.append(f"{escape_code(row.run_id)}: {escape_prose(row.why)}")

@@ -36,7 +36,7 @@ def _change_table(rows: Sequence[ReplayRow]) -> Iterator[str]:
     """The criteria that came out otherwise; nothing without one."""
     changes = []
     for row in rows:
-        changes += [(row, change) for change in row.shown]
+        changes += [(row, change) for change in row.visible_changes]
     if not changes:
         return
     cells = [HEADS, *(_cells(row, change) for row, change in changes)]

@@ -65,7 +65,7 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
     summary = result.summary if result.complete else None
     graph = graph_of(result, summary)
     events = await _read_events(result)
-    spans = _Spans(read_text_of(result.about, "run_id"), contents)
+    spans = _Spans(read_text_of(result.run_document, "run_id"), contents)
     spans.add_run(result, summary, events)
     nodes = {node.id: node for node in graph.nodes}
     spans.add_nodes(nodes, graph.edges, read_stays(events.run))
@@ -214,14 +214,14 @@ class _Spans:
 
     def add_run(self, result: RunResult, summary: Summary | None, events: _RunEvents) -> None:
         """The run itself, with its verdict's criteria as events."""
-        workflow = summary.workflow if summary else read_text_of(result.about, "workflow")
+        workflow = summary.workflow if summary else read_text_of(result.run_document, "workflow")
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": workflow,
             # What the conventions say of workflows since 0.1.0 of their own repository.
             "gen_ai.agent.name": workflow,
             "vibe_gate.run.id": self.run_id,
-            "vibe_gate.run.key": read_text_of(result.about, "key"),
+            "vibe_gate.run.key": read_text_of(result.run_document, "key"),
             "vibe_gate.run.state": result.state,
         }
         error: str = result.state
@@ -239,7 +239,7 @@ class _Spans:
             attributes=attributes,
             error=error,
             events=evaluations,
-            contents={"vibe_gate.prompt": read_text_of(result.about, "prompt")},
+            contents={"vibe_gate.prompt": read_text_of(result.run_document, "prompt")},
         )
 
     def _evaluations(self, summary: Summary, decided_at: int) -> Iterator[SpanEvent]:

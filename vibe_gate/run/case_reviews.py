@@ -216,7 +216,7 @@ class CaseSet(Struct, frozen=True):
             review = await review_in(stand_in, request, clock=clock, progress=progress, state=state)
             bundle = read_bundle(stand_in.store_root / review.summary.bundle)
             model_use = await model_use_in(bundle)
-            cli = bundle.about["versions"].get("claude-code", "")
+            cli = bundle.run_document["versions"].get("claude-code", "")
         return _CaseReview(review.summary, model_use, cli)
 
     def conversations(self, case: Case, model: str) -> int:

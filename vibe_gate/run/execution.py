@@ -50,7 +50,7 @@ class AgentExecution:
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
-    def done(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it has ended."""
         return self._task.done()
 

@@ -162,7 +162,7 @@ def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
 
 def _remark_on_current_files(run_id: str, run: StoredRun, current_tree: str) -> str:
     """Why the repair begins with the working tree as it is now."""
-    change = run.about.get("change")
+    change = run.run_document.get("change")
     if isinstance(change, dict) and change.get("after") == current_tree:
         return (
             f"What the agents of run {run_id} changed is not in your files; "

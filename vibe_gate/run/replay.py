@@ -160,7 +160,7 @@ class StoredRun(Struct, frozen=True):
 
     summary: Summary
 
-    about: Mapping[str, Any]
+    run_document: Mapping[str, Any]
     """Its run.json."""
 
     questions: Mapping[str, str]
@@ -172,7 +172,7 @@ class StoredRun(Struct, frozen=True):
     @property
     def kind(self) -> str:
         """What was reviewed: worktree, range, staged or commit; "" if the run does not say it."""
-        change = self.about.get("change")
+        change = self.run_document.get("change")
         return str(change.get("kind", "")) if isinstance(change, dict) else ""
 
 
@@ -263,7 +263,7 @@ def read_stored_run(repository: Repository, entry: RunEntry, now: datetime) -> S
     foreign_reason = bundles.provenance.foreign(entry.key, entry.run_id)
     if foreign_reason:
         raise StorageError(f"it is foreign: {foreign_reason}")
-    run_document = read_bundle(folder).about
+    run_document = read_bundle(folder).run_document
     if run_document.get("schema") != FORMAT:
         raise StorageError(
             f"it has format {run_document.get('schema')}, and this version reads {FORMAT}"
@@ -371,7 +371,7 @@ def _require_prompts(
     here has it.
     """
     seeing_rubric = _rubric_that_sees(rubrics, "prompt")
-    shown_claims = stored.about.get("shown")
+    shown_claims = stored.run_document.get("shown")
     if not seeing_rubric or not isinstance(shown_claims, dict) or "prompt" not in shown_claims:
         return
     if not prompt_claim(change, gate, repository, state, str).text:

@@ -101,9 +101,9 @@ class KeptRun(Struct, frozen=True, kw_only=True):
             )
 
 
-def kept_run(run: RunEntry, about: Mapping[str, Any], begun: BegunRun | None) -> KeptRun:
-    """The run to go on with. Nothing of its run.json (`about`) is believed: `begun` is what this
-    clone noted.
+def kept_run(run: RunEntry, run_document: Mapping[str, Any], begun: BegunRun | None) -> KeptRun:
+    """The run to go on with. Nothing of its run.json (`run_document`) is believed: `begun` is what
+    this clone noted.
 
     IntegrityError: it did not begin in this clone, or its run.json was changed. UsageError: it is
     not a workflow's.
@@ -120,7 +120,7 @@ def kept_run(run: RunEntry, about: Mapping[str, Any], begun: BegunRun | None) ->
             "Begin it again."
         )
     record = _parse_record(begun)
-    changed_names = [name for name in RESUMED_FIELDS if about.get(name) != record.get(name)]
+    changed_names = [name for name in RESUMED_FIELDS if run_document.get(name) != record.get(name)]
     if changed_names or run.key != record.get("key"):
         names = ", ".join(changed_names) or "key"
         raise IntegrityError(

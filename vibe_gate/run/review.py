@@ -126,7 +126,7 @@ async def review_in(
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began_at, request.deadline_s or gate.file.budget.deadline_s)
-        run = open_run(facts, world, deadline, fields=mode.about, meter=meter)
+        run = open_run(facts, world, deadline, fields=mode.run_fields, meter=meter)
     # A batch must find again what it has made.
     with record_run(run, facts, cleans=mode.batch is None):
         with run.deadline.interrupting():

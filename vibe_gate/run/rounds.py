@@ -65,7 +65,7 @@ def _find_candidate_round(
     earlier_result = read_bundle(store_root / entry.bundle)
     # What a model said that was shown what stays in this clone does not get into the page of a
     # run without.
-    if earlier_result.about.get("shown") != result.about.get("shown"):
+    if earlier_result.run_document.get("shown") != result.run_document.get("shown"):
         return None
     earlier_summary = earlier_result.summary
     if not asks_the_same(earlier_summary, summary):
@@ -116,7 +116,7 @@ def _last_of_snapshots(
 
 def _kind(result: RunResult) -> str:
     """Whether of the index or the working tree, as the run says; "" if it does not."""
-    change = result.about.get("change")
+    change = result.run_document.get("change")
     return read_text_of(change, "kind") if isinstance(change, dict) else ""
 
 

@@ -40,7 +40,7 @@ class StoredContent(Struct, frozen=True):
     """One side of a changed file, and the way to its bytes.
 
     Hash and size are those of the stored, redacted bytes; of the file's own if it was larger than
-    10,000,000 bytes, for then nothing else of it was kept (`kept` is false).
+    10,000,000 bytes, for then nothing else of it was kept (`has_bytes` is false).
     """
 
     sha256: str
@@ -51,7 +51,7 @@ class StoredContent(Struct, frozen=True):
     _side: Side
 
     @property
-    def kept(self) -> bool:
+    def has_bytes(self) -> bool:
         """Whether the bundle has the bytes."""
         return self.size <= LARGEST_CONTENT
 
@@ -61,7 +61,7 @@ class StoredContent(Struct, frozen=True):
 
     def bytes(self) -> bytes:
         """The content, after its hash was compared. StorageError, IntegrityError."""
-        if not self.kept:
+        if not self.has_bytes:
             raise StorageError(
                 f"The bundle has only hash and size of this content: {self.size:,} bytes are more than "
                 f"the limit of {LARGEST_CONTENT:,}."

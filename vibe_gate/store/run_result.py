@@ -242,7 +242,7 @@ class RunResult:
         return bundle.document(bundle_names.SESSION_RECORD, _read_session_record)
 
     @property
-    def about(self) -> dict[str, Any]:
+    def run_document(self) -> dict[str, Any]:
         """run.json: prompt, workflow, mode, change, budgets, versions, definitions."""
         return self._bundle.bare().document(bundle_names.RUN, parse_object)
 

@@ -130,7 +130,7 @@ UNKNOWN = ""
 Elsewhere = Callable[[str], bool]
 
 
-def refused(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
+def refusal_of_line(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
     """Why the line is refused; "" if it is not. ValueError if it cannot be read.
 
     `cwd` is where the line runs: a fact, whatever signs are in its name. `elsewhere(folder)` says
@@ -145,7 +145,7 @@ def refused(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
             return reason
         if depth < MAX_DEPTH and _SHELLS & set(map(os.path.basename, words)):
             for word in words[1:]:
-                if " " in word and (reason := refused(word, cwd, elsewhere, depth + 1)):
+                if " " in word and (reason := refusal_of_line(word, cwd, elsewhere, depth + 1)):
                     return reason
     return ""
 

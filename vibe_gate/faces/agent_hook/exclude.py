@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from vibe_gate.faces.agent_hook.agents import HookedAgent
+from vibe_gate.faces.agent_hook.hooked_agents import HookedAgent
 from vibe_gate.faces.agent_hook.settings import read_file, write_file
 
 
@@ -23,7 +23,7 @@ def exclude(common_dir: Path, agent: HookedAgent) -> bool:
     return True
 
 
-def take_back(common_dir: Path, agent: HookedAgent, other_worktrees: Iterable[Path]) -> bool:
+def remove_exclusion(common_dir: Path, agent: HookedAgent, other_worktrees: Iterable[Path]) -> bool:
     """Remove what `exclude` added, unless another working tree still has such settings; whether it
     was removed.
     """

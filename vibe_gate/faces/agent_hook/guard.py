@@ -42,24 +42,24 @@ def main(agent: str = "", *, user: bool = False) -> int:
     call.
     """
     try:
-        event = read_all()
+        event = read_stdin()
         # A key stands in bare quotes, which no text inside can hold.
         input_bytes = event[max(event.find(b'"tool_input":'), 0) :]
-        if any(mark in input_bytes for mark in MARKS) and (not user or is_used()):
-            judge(event, agent, user=user)
+        if any(mark in input_bytes for mark in MARKS) and (not user or project_uses_vibe_gate()):
+            refuse_or_pass(event, agent, user=user)
     except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
         pass
     return 0
 
 
-def is_used() -> bool:
+def project_uses_vibe_gate() -> bool:
     """Whether vibe-gate is used in the session's repository."""
     from vibe_gate.faces.agent_hook import spool
 
     return spool.is_used(spool.project_of(os.environ))
 
 
-def judge(event: bytes, agent: str = "", *, user: bool = False) -> None:
+def refuse_or_pass(event: bytes, agent: str = "", *, user: bool = False) -> None:
     """Refuse the call, if it is one to refuse; note what cannot be understood. `agent` and `user`
     as of `main`.
     """
@@ -69,20 +69,31 @@ def judge(event: bytes, agent: str = "", *, user: bool = False) -> None:
 
     try:
         call = json.loads(event)
-        if reason := refusal(call, os.environ.get("CLAUDE_PROJECT_DIR") or call.get("cwd") or "/"):
-            reason = "vibe-gate: " + reason + "."
-            os.write(1, json.dumps(decision(reason, agent)).encode())
-            kind = str(call.get("hook_event_name", "PreToolUse"))
-            is_kept = user and spool.has_own_hook(
-                spool.project_of(os.environ), kind, "guard", agent
-            )
-            # A refused call has no event of its own afterwards.
-            if not is_kept and (folder := spool.spool_folder(os.environ)):
-                call["refused"] = reason
-                spool.keep(folder, json.dumps(call).encode(), call, agent)
+        project = os.environ.get("CLAUDE_PROJECT_DIR") or call.get("cwd") or "/"
+        reason = refusal(call, project)
+        if reason:
+            _refuse(call, f"vibe-gate: {reason}.", agent, user=user)
     except BaseException as error:  # noqa: BLE001
         if folder := spool.spool_folder(os.environ):
             spool.note_gap(folder, f"guard: {type(error).__name__}: {error}")
+
+
+def _refuse(call: dict, reason: str, agent: str, *, user: bool) -> None:  # type: ignore[type-arg]
+    """Tell the agent, and record the call: a refused one has no event of its own afterwards."""
+    import json
+
+    from vibe_gate.faces.agent_hook import spool
+
+    os.write(1, json.dumps(decision(reason, agent)).encode())
+    if user:
+        event_kind = str(call.get("hook_event_name", "PreToolUse"))
+        project = spool.project_of(os.environ)
+        if spool.has_own_hook(project, event_kind, "guard", agent):
+            return  # the project's guard records it
+    folder = spool.spool_folder(os.environ)
+    if folder:
+        call["refused"] = reason
+        spool.keep(folder, json.dumps(call).encode(), call, agent)
 
 
 def decision(reason: str, agent: str) -> dict:  # type: ignore[type-arg]
@@ -109,31 +120,30 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
         # A folder that cannot be known before the line runs is free: git's own hook looks at what
         # is committed there.
         git_folder = spool.common_dir(os.fsencode(os.path.realpath(folder)))
-        inside = os.path.realpath(os.fsdecode(git_folder or b"/")) + "/"
-        return not inside.startswith(common_dir + "/") and not (folder + "/").startswith(
-            common_dir + "/"
-        )
+        real_git_folder = os.path.realpath(os.fsdecode(git_folder or b"/"))
+        inside = (real_git_folder + "/", folder + "/")
+        return not any(path.startswith(common_dir + "/") for path in inside)
 
-    tool, tool_input, cwd = (
-        call.get("tool_name"),
-        call.get("tool_input", {}),
-        call.get("cwd") or project,
-    )
+    tool = call.get("tool_name")
+    tool_input = call.get("tool_input", {})
+    cwd = call.get("cwd") or project
     if tool in GEMINI_TOOLS:
         tool = GEMINI_TOOLS[tool]
         cwd = os.path.join(cwd, tool_input.get("dir_path") or "")  # noqa: PTH118
         tool_input = {**tool_input, "replace_all": tool_input.get("allow_multiple")}
     if tool == "Bash":
-        return commands.refused(tool_input["command"], cwd, elsewhere)
+        return commands.refusal_of_line(tool_input["command"], cwd, elsewhere)
+
+    written_paths = []
     if tool == "apply_patch":
-        reasons = (
-            edits.refused(tool, tool_input, os.path.realpath(os.path.join(cwd, path)), common_dir)  # noqa: PTH118
-            for path in patched(tool_input)
-        )
-        return next(filter(None, reasons), "")
-    if tool in EDITING:
-        path = os.path.realpath(os.path.join(cwd, os.path.expanduser(tool_input[EDITING[tool]])))  # noqa: PTH111, PTH118
-        return edits.refused(tool, tool_input, path, common_dir)
+        written_paths = patched(tool_input)
+    elif tool in EDITING:
+        written_paths = [os.path.expanduser(tool_input[EDITING[tool]])]  # noqa: PTH111
+    for path in written_paths:
+        real_path = os.path.realpath(os.path.join(cwd, path))  # noqa: PTH118
+        reason = edits.refusal_of_write(str(tool), tool_input, real_path, common_dir)
+        if reason:
+            return reason
     return ""
 
 
@@ -148,7 +158,7 @@ def patched(tool_input: dict) -> list[str]:  # type: ignore[type-arg]
     ]
 
 
-def read_all() -> bytes:
+def read_stdin() -> bytes:
     """All of stdin."""
     parts = []
     while part := os.read(0, 1 << 20):

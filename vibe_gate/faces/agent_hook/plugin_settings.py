@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.agent_hook.agents import HookedAgent
+from vibe_gate.faces.agent_hook.hooked_agents import HookedAgent
 from vibe_gate.faces.agent_hook.settings import read_settings
 
 

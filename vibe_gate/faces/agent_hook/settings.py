@@ -16,7 +16,7 @@ from typing import Any
 from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.agent_hook import spool
-from vibe_gate.faces.agent_hook.agents import Groups
+from vibe_gate.faces.agent_hook.hooked_agents import Groups
 
 _HALF = re.compile("[\ud800-\udfff]")
 _INDENTED = re.compile(r"\n([ \t]+)\S")

@@ -138,7 +138,7 @@ def main(agent: str = "", *, user: bool = False) -> int:
             drain()
             return 0
         try:
-            text = read_all()
+            text = read_event_bytes()
             event = parse_event(text)
             kind = text_of(event, "hook_event_name")
             if user and has_own_hook(project_of(os.environ), kind, "capture", agent):
@@ -618,7 +618,7 @@ def note_gap(spool: bytes, reason: str) -> None:
         os.close(descriptor)
 
 
-def read_all() -> bytes:
+def read_event_bytes() -> bytes:
     """All of stdin. ValueError where it is larger than any event."""
     parts = []
     size = 0

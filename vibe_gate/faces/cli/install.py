@@ -19,8 +19,8 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, USAGE, GateError, UsageError
 from vibe_gate.faces.agent_hook import turn_switch
-from vibe_gate.faces.agent_hook.agents import AGENTS, Groups, HookedAgent
-from vibe_gate.faces.agent_hook.exclude import exclude, take_back
+from vibe_gate.faces.agent_hook.exclude import exclude, remove_exclusion
+from vibe_gate.faces.agent_hook.hooked_agents import AGENTS, Groups, HookedAgent
 from vibe_gate.faces.agent_hook.plugin_settings import find_plugin
 from vibe_gate.faces.agent_hook.settings import (
     add_hooks,
@@ -347,7 +347,7 @@ def _uninstall_agent(agent: HookedAgent, place: Place) -> int:
 def _take_back(repository: Repository, agent: HookedAgent) -> None:
     """Undo `_exclude`; where that cannot be done, what else there is to do is still done."""
     try:
-        if take_back(repository.common_dir, agent, repository.other_worktrees()):
+        if remove_exclusion(repository.common_dir, agent, repository.other_worktrees()):
             emit(
                 f"removed  {agent.local} from {paths.quote(str(repository.common_dir))}/info/exclude\n"
             )

@@ -18,7 +18,7 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.paths import quote
 from vibe_gate.errors import DefinitionError, GateError, UsageError
 from vibe_gate.faces.agent_hook import turn_switch
-from vibe_gate.faces.agent_hook.agents import AGENTS, HookedAgent
+from vibe_gate.faces.agent_hook.hooked_agents import AGENTS, HookedAgent
 from vibe_gate.faces.agent_hook.plugin_settings import find_plugin
 from vibe_gate.faces.agent_hook.settings import hooks_of, missing_scripts, read_settings
 from vibe_gate.faces.cli.output import now

@@ -59,7 +59,7 @@ def _run(arguments: ResumeArguments) -> int:
         )
     if result.complete:
         raise UsageError(f"Run {run_id} has ended; there is nothing to resume.")
-    stored_request = kept_run(named_run.entry, result.about, begun)
+    stored_request = kept_run(named_run.entry, result.run_document, begun)
     answers = _answers(arguments, result)
     workflow_run = carry_out(_request(arguments, stored_request), runs.top, answers=answers)
     present_and_share(workflow_run, as_json=arguments.as_json)

@@ -161,7 +161,7 @@ def _unsealed_lines(named_run: NamedRun, result: RunResult, *, is_kept: bool) ->
         lines.append(f"  {node.id:<24} {node.status}{reason}")
     lines.append(f"bundle: {named_run.entry.bundle}")
     lines += [f"note: {note}" for note in _notes(named_run, is_kept=is_kept)]
-    if result.state == "incomplete" and "request" in result.about:
+    if result.state == "incomplete" and "request" in result.run_document:
         lines.append(f"next: vibe-gate resume {run_id}")
     return lines
 

@@ -21,7 +21,7 @@ from vibe_gate.faces.cli.label import (
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_repository_here
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.revision_advice import advising
-from vibe_gate.gate.waive import WaiverAsked, override, suppress, take_back
+from vibe_gate.gate.waive import WaiverAsked, override, remove_override, suppress
 from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 from vibe_gate.report import verified
 from vibe_gate.store.clone_state import open_state
@@ -164,7 +164,7 @@ def _override(arguments: OverrideArguments) -> int:
             _list_overrides()
         case RemoveOverride():
             with open_repository_here() as repository:
-                finding = take_back(arguments.finding, repository)
+                finding = remove_override(arguments.finding, repository)
             emit_lines(
                 f"{finding} is not overridden any more.",
                 "Review again to see the verdict without it.",

@@ -133,7 +133,7 @@ def _lines(result: RunResult, named_run: NamedRun, layout: Layout) -> list[str]:
     name = named_run.entry.run_id
     if not named_run.matched.startswith(("newest", "run id")):
         name += f" (matched by {named_run.matched})"
-    workflow = safe(str(result.about.get("workflow", "")))
+    workflow = safe(str(result.run_document.get("workflow", "")))
     head = f"{name}  {workflow}  {_outcome_of(result, summary)}"
     return [head, "", *(drawing or ["no nodes yet"])]
 

@@ -331,7 +331,7 @@ class Vibe:
     def close(self) -> None:
         """Stop what was begun and not awaited."""
         for execution in self._executions:
-            if not execution.done:
+            if not execution.has_ended:
                 execution.abort("The test has ended.")
 
     # Judges

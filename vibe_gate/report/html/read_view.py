@@ -87,7 +87,7 @@ class _PackedContents:
         """The id of one side's text, and why there is none."""
         if content is None:
             return None, ""
-        if not content.kept:
+        if not content.has_bytes:
             return None, f"The bundle has only the hash of this file ({content.size:,} bytes)."
         if content.sha256 in self.packed or self.put(content.sha256, content.text().encode()):
             return content.sha256, ""
@@ -159,7 +159,7 @@ async def read_view(result: RunResult, who_wrote: WhoWrote, *, conversations: bo
     return View(
         summary=summary,
         state=result.state,
-        about=result.about,
+        about=result.run_document,
         graph=graph,
         times=_node_times(events.run),
         files=files,

@@ -21,36 +21,40 @@ Groups = Mapping[str, Sequence[Mapping[str, Any]]]
 """Event -> groups of hooks, as the settings hold them."""
 
 CAPTURE_TIMEOUT_S = 10
-GUARD_TIMEOUT_S = (
-    5  # it takes a hundredth of a second; when time is up, the agent goes on without it
-)
+GUARD_TIMEOUT_S = 5
+"""It takes a hundredth of a second; when time is up, the agent goes on without it."""
+
 STOP_TIMEOUT_S = 660
 """Longer than any `[hooks.stop] deadline_s`, with what a review may take beyond it."""
 
 
 class HookedAgent(Struct, frozen=True):
-    """One agent. `local` and `shared` are its settings in a repository: this machine's own, and
-    everyone's.
-
-    `captured` is what is kept of a session; `guarding` the event before a tool runs, `guarded` the
-    matcher of tools.
-    `hook` makes a hook of a script, its arguments and its seconds.
-    """
+    """An agent, its files of settings, and the events to which our hooks are bound."""
 
     name: str
     title: str
     local: str
+    """The repository's settings of this machine alone, from the root."""
     shared: str
+    """The repository's settings that are committed, from the root."""
     user_folder: Callable[[Mapping[str, str]], str]
+    """Gives the folder of the user's own settings, by the environment's variables."""
     captured: tuple[str, ...]
+    """The events that are recorded of a session."""
     guarding: str
+    """The event before a tool runs."""
     guarded: str
+    """The matcher of the tools that the guard looks at."""
     hook: Callable[[str, tuple[str, ...], int], dict[str, Any]]
+    """Makes a hook of a script, its arguments and its seconds."""
     stopping: str
     """The event at the end of a turn."""
     background: frozenset[str] = frozenset()
+    """The recorded events that the agent does not wait for."""
     user_file: str = "settings.json"
+    """The name of the user's own settings."""
     notes: tuple[str, ...] = ()
+    """What a person has to know after the installation."""
     copies_settings: bool = False
     """Whether it copies `local` into linked worktrees that it makes."""
     plugin: str = ""
@@ -71,27 +75,23 @@ class HookedAgent(Struct, frozen=True):
         `user`: they do nothing where vibe-gate is not used. `stop_gate`: with the one that reviews
         at the end of a turn.
         """
-        arguments = (*self.argument, *((spool.USER,) if user else ()))
-        captured_hook = self.hook(
-            "capture" if shared else capture.__file__, arguments, CAPTURE_TIMEOUT_S
-        )
-        guard_hook = self.hook("guard" if shared else guard.__file__, arguments, GUARD_TIMEOUT_S)
-        groups: dict[str, list[dict[str, Any]]] = {
-            event: [
-                {
-                    "hooks": [
-                        captured_hook | {"async": True}
-                        if event in self.background
-                        else captured_hook
-                    ]
-                }
-            ]
-            for event in self.captured
-        }
+        arguments = (*self.argument, spool.USER) if user else self.argument
+        capture_script = "capture" if shared else capture.__file__
+        guard_script = "guard" if shared else guard.__file__
+        stop_script = "stop" if shared else stop.__file__
+
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for event in self.captured:
+            capture_hook = self.hook(capture_script, arguments, CAPTURE_TIMEOUT_S)
+            if event in self.background:
+                capture_hook["async"] = True
+            groups[event] = [{"hooks": [capture_hook]}]
         if stop_gate:
-            stop_hook = self.hook("stop" if shared else stop.__file__, arguments, STOP_TIMEOUT_S)
+            stop_hook = self.hook(stop_script, arguments, STOP_TIMEOUT_S)
             groups[self.stopping].append({"hooks": [stop_hook]})
-        return groups | {self.guarding: [{"matcher": self.guarded, "hooks": [guard_hook]}]}
+        guard_hook = self.hook(guard_script, arguments, GUARD_TIMEOUT_S)
+        groups[self.guarding] = [{"matcher": self.guarded, "hooks": [guard_hook]}]
+        return groups
 
     def user_settings(self, environ: Mapping[str, str]) -> Path:
         """The settings that are the user's own, with links resolved: they are the user's.
@@ -102,17 +102,15 @@ class HookedAgent(Struct, frozen=True):
 
 def _words(script: str, arguments: tuple[str, ...]) -> list[str]:
     """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
-    return (
-        [sys.executable, "-I", "-S", script, *arguments]
-        if script.endswith(".py")
-        else ["vibe-gate", script, *arguments]
-    )
+    if script.endswith(".py"):
+        return [sys.executable, "-I", "-S", script, *arguments]
+    return ["vibe-gate", script, *arguments]
 
 
 def _claude_hook(script: str, arguments: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
     """In exec form: no shell."""
-    words = _words(script, arguments)
-    return {"type": "command", "command": words[0], "args": words[1:], "timeout": timeout_s}
+    program, *words = _words(script, arguments)
+    return {"type": "command", "command": program, "args": words, "timeout": timeout_s}
 
 
 def _gemini_hook(script: str, arguments: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
@@ -120,44 +118,47 @@ def _gemini_hook(script: str, arguments: tuple[str, ...], timeout_s: int) -> dic
 
     Exit code 2 would refuse the prompt or call; Python exits so if the script is gone.
     """
-    name, line = (
-        f"vibe-gate {Path(script).stem}",
-        f"{shlex.join(_words(script, arguments))} || true",
-    )
-    return {"name": name, "type": "command", "command": line, "timeout": timeout_s * 1000}
+    return {
+        "name": f"vibe-gate {Path(script).stem}",
+        "type": "command",
+        "command": _shell_line(script, arguments),
+        "timeout": timeout_s * 1000,
+    }
 
 
 def _codex_hook(script: str, arguments: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
     """A line for a shell, as Gemini CLI's."""
-    return {
-        "type": "command",
-        "command": f"{shlex.join(_words(script, arguments))} || true",
-        "timeout": timeout_s,
-    }
+    line = _shell_line(script, arguments)
+    return {"type": "command", "command": line, "timeout": timeout_s}
+
+
+def _shell_line(script: str, arguments: tuple[str, ...]) -> str:
+    """A line that never fails."""
+    return f"{shlex.join(_words(script, arguments))} || true"
 
 
 def _claude_folder(environ: Mapping[str, str]) -> str:
-    return _absolute(
-        "CLAUDE_CONFIG_DIR", environ.get("CLAUDE_CONFIG_DIR") or _below_home(environ, ".claude")
-    )
+    folder = environ.get("CLAUDE_CONFIG_DIR") or _below_home(environ, ".claude")
+    return _require_absolute("CLAUDE_CONFIG_DIR", folder)
 
 
 def _gemini_folder(environ: Mapping[str, str]) -> str:
     home = environ.get("GEMINI_CLI_HOME")
-    return _absolute(
-        "GEMINI_CLI_HOME", f"{home}/.gemini" if home else _below_home(environ, ".gemini")
-    )
+    folder = f"{home}/.gemini" if home else _below_home(environ, ".gemini")
+    return _require_absolute("GEMINI_CLI_HOME", folder)
 
 
 def _codex_folder(environ: Mapping[str, str]) -> str:
-    return _absolute("CODEX_HOME", environ.get("CODEX_HOME") or _below_home(environ, ".codex"))
+    folder = environ.get("CODEX_HOME") or _below_home(environ, ".codex")
+    return _require_absolute("CODEX_HOME", folder)
 
 
 def _below_home(environ: Mapping[str, str], name: str) -> str:
-    return f"{environ['HOME']}/{name}" if environ.get("HOME") else ""
+    home = environ.get("HOME")
+    return f"{home}/{name}" if home else ""
 
 
-def _absolute(variable: str, folder: str) -> str:
+def _require_absolute(variable: str, folder: str) -> str:
     if not folder:
         raise UsageError(
             f"neither HOME nor {variable} is set, so there is no place for settings of your own."
