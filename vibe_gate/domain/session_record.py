@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import Count, Timestamp
-from vibe_gate.domain.known_runners import find_runner_call
+from vibe_gate.domain.runner_calls import find_runner_call
 
 Order = Literal["after", "before", "unknown"]
 """Of a command: whether it ran after the last write to the change's files."""

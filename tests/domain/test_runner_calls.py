@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vibe_gate.domain.known_runners import find_runner_call
+from vibe_gate.domain.runner_calls import find_runner_call
 
 PIPED = "set -o pipefail; pytest 2>&1 | tail -5"
 
