@@ -18,7 +18,7 @@ from reports import COUNTEREXAMPLE, first
 from summaries import criterion, failed, finding, policy, rubric, summary, unseen, waived, waiver
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook
+from vibe_gate.domain.verdict import CheckedEvidence, FindingPlace, Proof, SecondLook
 from vibe_gate.report.code_quality import render_code_quality
 from vibe_gate.report.junit import render_junit
 from vibe_gate.report.sarif import render_sarif
@@ -62,7 +62,8 @@ def cases(made) -> dict[str, str]:
 def entries(made) -> list[dict]:
     found = json.loads(render_code_quality(made))
     for entry in found:
-        assert entry.keys() == {"description", "check_name", "fingerprint", "severity", "location"}
+        wanted = {"description", "check_name", "fingerprint", "severity", "location"}
+        assert entry.keys() - {"other_locations"} == wanted
         assert entry["severity"] in {"info", "minor", "major", "critical", "blocker"}
         assert entry["location"]["path"]
         assert not entry["location"]["path"].startswith("/")
@@ -100,9 +101,12 @@ def test_any_text_is_valid_in_every_format(text, line, level):
     path = paths.quote(text.replace("\0", "?"))
     proof = Proof(status="proven", reason=text, path=path, test=text, command=text)
     look = SecondLook(outcome="refuted", said="refuted", reason=text)
+    quote = CheckedEvidence(path=path, line=1, end_line=1, quote=text, standing="holds")
     found = finding(
-        text, line=line, path=path, criterion=text, level=level, proof=proof, second_look=look
-    )
+        text, line=line, path=path, criterion=text, level=level, proof=proof, second_look=look,
+        other_places=(FindingPlace(path=path, line=line + 1, end_line=0),), also=(quote,),
+        counterexample=text, remark="answer",
+    )  # fmt: skip
     bad = criterion("held", "fail", reason=text)
     made = failed(
         0,

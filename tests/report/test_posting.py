@@ -16,7 +16,13 @@ from summaries import waived, waiver
 from vibe_gate.domain.network import read_network
 from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, Summary, Trusted
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, SecondLook
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    RubricResult,
+    SecondLook,
+)
 from vibe_gate.forge import open_forge
 from vibe_gate.report.finding_comments import read_finding_marker
 from vibe_gate.report.links import Links
@@ -390,6 +396,20 @@ def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_line
     say(github, environ, [], HEADS[4], since=lambda earlier: asked.append(earlier) or Since(1))
     assert asked[-1] == HEADS[2], "where it was found last"
     assert first.resolved
+
+
+@pytest.mark.slow
+def test_a_finding_under_another_fingerprint_goes_on_in_its_thread(github, environ):
+    pass_line = CheckedEvidence(path="src/a.py", line=1, end_line=1, quote="pass", standing="holds")
+    first = replace(finding(1), evidence=(pass_line,), basis="inferred")
+    second = replace(first, fingerprint="f" * 16)
+    say(github, environ, [first])
+    say(github, environ, [second], HEADS[1])
+    [comment] = github.review_comments
+    assert (comment.resolved, comment.body.count("`ffffffff`")) == (False, 1)
+    assert "0 new, 1 still open, 0 fixed" in ours(github)[0]
+    say(github, environ, [], HEADS[2])
+    assert comment.resolved
 
 
 def spend(github, environ, head: str, usd: float, **more: object) -> str:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
+    CheckedEvidence,
     CriterionResult,
     Finding,
     RubricResult,
@@ -507,3 +508,46 @@ def test_who_approved_a_change_of_the_gate_is_an_account_and_no_words(finding, h
     run = summaries.summary(findings=(shown,), policy_changes=(summaries.policy(),))
     assert sentences.passed_by_words(run) == headline
     assert sentences.policy_meaning(run.policy_changes[0], run) == meaning
+
+
+def quoting(name: str, *lines: str, **more) -> Finding:
+    """A judge's finding that quotes these lines of its file."""
+    evidence = [
+        CheckedEvidence(path="src/a.py", line=3, end_line=3, quote=line, standing="holds")
+        for line in lines
+    ]
+    return found(name, evidence=tuple(evidence), basis="inferred", **more)
+
+
+def test_a_defect_of_which_other_lines_are_quoted_is_still_open_and_keeps_its_thread():
+    before = first_round([quoting("1", "except OSError:", "    pass")], A)
+    after = follow(before, [quoting("2", "try:", "  pass")])
+    assert (names(after.new), names(after.open), names(after.fixed)) == ("", "2", "")
+    assert after.thread_names == {"2" * 16: "1" * 16}
+    later = follow(after, [quoting("1", "except OSError:", "    pass")], C)
+    assert (names(later.open), later.thread_names) == ("1", {"1" * 16: "1" * 16})
+
+
+def test_a_defect_that_went_on_under_another_fingerprint_is_fixed_in_its_thread():
+    before = first_round([quoting("1", "pass")], A)
+    after = follow(follow(before, [quoting("2", "pass", "try:")]), [], C)
+    assert [reported.thread_name for reported in after.fixed] == ["1" * 16]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        quoting("2", "raise"),
+        quoting("2", "pass", criterion="y"),
+        replace(quoting("2", "pass"), evidence=()),
+    ],
+)
+def test_another_criterion_or_other_lines_are_another_defect(other):
+    after = follow(first_round([quoting("1", "pass")], A), [other])
+    assert (names(after.new), names(after.fixed)) == ("2", "1")
+
+
+def test_one_earlier_finding_goes_on_as_one_finding():
+    before = first_round([quoting("1", "pass")], A)
+    after = follow(before, [quoting("2", "pass"), quoting("3", "pass", "x")])
+    assert (names(after.open), names(after.new)) == ("2", "3")

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.document import read
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate, Override
 from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.summary import Summary
@@ -172,11 +173,16 @@ def _describe_finding(finding: Finding) -> str:
     place = finding.path or "the change"
     if finding.line:
         place = f"{finding.path}:{finding.line}"
+    if finding.other_places:
+        place += f" and {counted(len(finding.other_places), 'more place')}"
     text = f"{finding.criterion}, {place}: {finding.message}"
     if not finding.evidence:
         return f"{text} (It quotes no line: whatever {finding.criterion} says there so is covered.)"
     if finding.basis is not UNSET:
-        return f"{text} (Covers what this question finds at this line, in whatever words.)"
+        lines = "these lines" if len(finding.evidence) > 1 else "this line"
+        return f"{text} (Covers what this question finds at {lines}, in whatever words.)"
+    if len(finding.evidence) > 1:
+        return f"{text} (Covers these lines of text together; one more is another finding.)"
     return f"{text} (Covers this line of text wherever it stands in the file.)"
 
 

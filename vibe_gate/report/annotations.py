@@ -12,9 +12,10 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, short
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import finding_places, queries, sentences
 from vibe_gate.report.comment import check_summary_blocks
 from vibe_gate.report.comment_opening import claimed_verdict, deciding_facts
+from vibe_gate.report.finding_places import QuotedPlace
 from vibe_gate.report.markdown import fit_blocks
 from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import finding_identity
@@ -39,7 +40,6 @@ def make_check_run(
 
     Not those that have a comment at their lines (`at_lines`, identities).
     """
-    deleted = {file.path for file in report.summary.change.files if file.change_type == "deleted"}
     findings = []
     annotations = []
     annotated = set(at_lines)
@@ -47,7 +47,7 @@ def make_check_run(
         if finding_identity(finding) in at_lines:
             continue
         findings.append(finding)
-        annotation = None if finding.path in deleted else annotate_finding(finding, report)
+        annotation = annotate_finding(finding, report)
         if annotation is not None:
             annotations.append(annotation)
             annotated.add(finding_identity(finding))
@@ -87,22 +87,34 @@ def check_title(report: Report) -> str:
 
 
 def annotate_finding(finding: Finding, report: Report) -> CheckAnnotation | None:
-    """The finding at its lines; None where the forge could not show it: no file, or no path that is
-    text.
+    """The finding at the first of its places that the forge can show; None without one: no file, a
+    deleted one, or no path that is text.
     """
-    path = forge_path(finding.path)
-    if not path:
-        return None
-    line, end_line = queries.lines_after(finding)
-    return CheckAnnotation(
-        path=path,
-        start_line=line,
-        end_line=end_line,
-        annotation_level=finding.level,
-        message=sentences.located_message(finding),
-        title=annotation_title(finding, report.summary),
-        raw_details="\n".join(_annotation_details(finding, report.summary)),
-    )
+    summary = report.summary
+    deleted = {file.path for file in summary.change.files if file.change_type == "deleted"}
+    for place in finding_places.quoted_places(finding):
+        path = forge_path(place.path)
+        if not path or place.path in deleted:
+            continue
+        line, end_line = place.lines_after
+        return CheckAnnotation(
+            path=path,
+            start_line=line,
+            end_line=end_line,
+            annotation_level=finding.level,
+            message=_annotation_message(finding, place),
+            title=annotation_title(finding, summary),
+            raw_details="\n".join(_annotation_details(finding, summary)),
+        )
+    return None
+
+
+def _annotation_message(finding: Finding, place: QuotedPlace) -> str:
+    """What the finding says; if it is shown at another place than its first, with that one, too."""
+    message = sentences.located_message(finding)
+    if place.place == finding.places[0]:
+        return message
+    return safe(f"(first at {sentences.place_words_of(finding)}) {message}")
 
 
 def _annotation_details(finding: Finding, summary: Summary) -> Iterator[str]:
@@ -110,6 +122,8 @@ def _annotation_details(finding: Finding, summary: Summary) -> Iterator[str]:
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample:
         yield f"Counterexample: {safe(short(counterexample, sentences.MAX_COUNTEREXAMPLE))}"
+    for evidence in finding_places.deciding_lines(finding):
+        yield safe(f"Decided by {sentences.place_words_of(evidence)}: {evidence.quote}")
     if finding.second_look is not UNSET:
         if dispute := sentences.dispute_sentence(finding.second_look):
             yield safe(dispute)

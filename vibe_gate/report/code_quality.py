@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import finding_places, sentences
 from vibe_gate.report.annotations import forge_path
+from vibe_gate.report.finding_places import QuotedPlace
 from vibe_gate.report.reported_finding import finding_identity
 
 _SEVERITIES = {"failure": "critical", "warning": "minor", "notice": "info"}
@@ -45,7 +47,7 @@ def render_code_quality(summary: Summary) -> str:
 def _verdict_entry(summary: Summary) -> dict[str, Any]:
     fingerprint = _digest(f"verdict\0{summary.exit_code}")
     text = safe(sentences.verdict_headline(summary))
-    return _entry(text, "verdict", fingerprint, "blocker")
+    return _entry(text, "verdict", fingerprint, "blocker", _WHOLE_CHANGE)
 
 
 def _digest(text: str) -> str:
@@ -53,14 +55,27 @@ def _digest(text: str) -> str:
 
 
 def _finding_entry(finding: Finding) -> dict[str, Any]:
-    return _entry(
+    first, *others = map(_location, finding_places.quoted_places(finding))
+    entry = _entry(
         sentences.located_message(finding),
         safe(finding.criterion),
         finding_identity(finding),
         _SEVERITIES[finding.level],
-        (forge_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT,
-        queries.lines_after(finding),
+        first,
     )
+    if others:
+        # Of Code Climate's form; GitLab shows the description, which names them.
+        entry["other_locations"] = others
+    return entry
+
+
+def _location(place: QuotedPlace) -> dict[str, Any]:
+    path = (forge_path(place.path) or safe(place.path)).lstrip("/") or _ROOT
+    first, last = place.lines_after
+    return {"path": path, "lines": {"begin": first, "end": last}}
+
+
+_WHOLE_CHANGE = {"path": _ROOT, "lines": {"begin": 1, "end": 1}}
 
 
 def _entry(
@@ -68,13 +83,12 @@ def _entry(
     name: str,
     fingerprint: str,
     severity: str,
-    path: str = _ROOT,
-    lines: tuple[int, int] = (1, 1),
+    location: Mapping[str, Any],
 ) -> dict[str, Any]:
     return {
         "description": text,
         "check_name": name,
         "fingerprint": fingerprint,
         "severity": severity,
-        "location": {"path": path, "lines": {"begin": lines[0], "end": lines[1]}},
+        "location": location,
     }

@@ -11,9 +11,16 @@ from msgspec import UNSET
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding, Proof, SecondLook
-from vibe_gate.report import queries, sentences
+from vibe_gate.domain.verdict import (
+    SHORT_FINGERPRINT,
+    CheckedEvidence,
+    Finding,
+    Proof,
+    SecondLook,
+)
+from vibe_gate.report import finding_places, queries, sentences
 from vibe_gate.report.comment_markup import join_first, link_commit, list_first
+from vibe_gate.report.finding_places import QuotedPlace
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import (
     Block,
@@ -33,8 +40,8 @@ from vibe_gate.report.round_record import ACCEPTED, REFUTED, settled_title
 MAX_TEST = 4_000
 """Characters of a finding's test."""
 
-MAX_EQUAL = 5
-"""Equal findings whose place is linked."""
+MAX_LINKED_PLACES = 5
+"""Places of a finding that are linked."""
 
 
 def finding_blocks(
@@ -87,6 +94,8 @@ def _equal_findings(findings: Sequence[Finding], report: Report) -> list[list[Fi
             finding.criterion,
             finding.message,
             queries.counterexample_of(finding, report.summary),
+            finding.remark,
+            finding.also,
             finding_identity(finding) in report.round.reappeared,
             finding.second_look,
             finding.basis,
@@ -97,11 +106,15 @@ def _equal_findings(findings: Sequence[Finding], report: Report) -> list[list[Fi
 
 
 def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_test: bool) -> str:
-    """Equal findings as an item of a list: their places and fingerprints."""
+    """Equal findings, as bundles of earlier versions have them, as an item of a list: their places
+    and fingerprints.
+    """
     finding = equal_findings[0]
-    places = [_finding_place(equal, report.links) for equal in equal_findings]
+    places: list[str] = []
+    for equal in equal_findings:
+        places += finding_place_links(equal, report.links)
     item = (
-        f"- **{finding.level}**{_remarks(finding, report)} {join_first(places, MAX_EQUAL)}: "
+        f"- **{finding.level}**{_remarks(finding, report)} {join_first(places, MAX_LINKED_PLACES)}: "
         f"{escape_prose(sentences.finding_sentence(finding))}"
     )
     source = _finding_source(equal_findings, report.summary)
@@ -138,7 +151,8 @@ def _finding_source(equal_findings: Sequence[Finding], summary: Summary) -> str:
 
 
 def _reason_lines(finding: Finding, report: Report) -> Iterator[str]:
-    """A counterexample, what a test came to, and what a second look came to."""
+    """Lines that decide it, a counterexample, what a test came to, and what a second look came to."""
+    yield from deciding_line_links(finding, report.links)
     counterexample = queries.counterexample_of(finding, report.summary)
     if counterexample:
         yield f"Counterexample: {escape_prose(counterexample, sentences.MAX_COUNTEREXAMPLE)}"
@@ -170,23 +184,40 @@ def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
         yield escape_prose(sentences.second_look_sentence(look))
         return
     for line in queries.refuting_lines(look):
-        address = ""
-        if links:
-            is_before = line.side == "before"
-            address = links.permalink(line.path, line.line, line.end_line, before=is_before)
-        place = link_code(sentences.place_words_of(line), address)
-        yield f"{place}: {escape_code(line.quote.strip(), 200)}"
+        yield _quoted_line_link(line, links)
 
 
-def _finding_place(finding: Finding, links: Links | None) -> str:
-    if not finding.path:
-        return "the change"
-    is_removed = queries.is_removed(finding)
+def _quoted_line_link(line: CheckedEvidence, links: Links | None) -> str:
+    """A quoted line behind its place."""
     address = ""
     if links:
-        address = links.permalink(finding.path, finding.line, finding.end_line, before=is_removed)
-    place = link_code(sentences.place_words_of(finding), address)
-    return f"{place} (removed)" if is_removed else place
+        is_before = line.side == "before"
+        address = links.permalink(line.path, line.line, line.end_line, before=is_before)
+    place = link_code(sentences.place_words_of(line), address)
+    return f"{place}: {escape_code(line.quote.strip(), 200)}"
+
+
+def deciding_line_links(finding: Finding, links: Links | None) -> Iterator[str]:
+    """The quoted lines that decide the finding, a line of text each."""
+    for line in finding_places.deciding_lines(finding)[: finding_places.MAX_DECIDING_LINES]:
+        yield f"Decided by {_quoted_line_link(line, links)}"
+
+
+def finding_place_links(finding: Finding, links: Links | None) -> list[str]:
+    """The places of the finding, each with a link to its lines."""
+    return [place_link_of(place, links) for place in finding_places.quoted_places(finding)]
+
+
+def place_link_of(place: QuotedPlace, links: Links | None) -> str:
+    """A place of a finding, with a link to its lines."""
+    if not place.path:
+        return "the change"
+    address = ""
+    if links:
+        first, last = place.place.line, place.place.end_line
+        address = links.permalink(place.path, first, last, before=place.is_removed)
+    link = link_code(sentences.place_words_of(place.place), address)
+    return f"{link} (removed)" if place.is_removed else link
 
 
 def earlier_finding_blocks(report: Report) -> Iterator[Block]:

@@ -9,14 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import UNSET, Struct
 
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import SHORT_FINGERPRINT, CheckedEvidence, Finding
-from vibe_gate.report import next_step, queries, sentences
+from vibe_gate.report import finding_places, next_step, queries, sentences
 
 MAX_QUOTES = 4
+"""Quoted lines of a place, and of a second look."""
+
+MAX_OTHER_PLACES = 4
+
 MAX_QUOTE, MAX_TEXT = 66, 280
 """Characters of a quoted line, and of any other text: all of it has to fit one screen."""
 
@@ -50,14 +54,37 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
     yield "place", sentences.place_words_of(finding)
     if of.question:
         yield "asked", _cut_text(of.question)
-    yield from _label_first(
-        "lines", map(_quoted, queries.shown_evidence(finding.evidence)[:MAX_QUOTES])
-    )
+    yield from _label_first("lines", _line_texts(finding))
+    yield from _label_first("decides", map(_placed_quote, finding_places.deciding_lines(finding)))
     yield "answer", _cut_text(finding.message)
+    if remark := finding_places.remark_words(finding):
+        yield "remark", remark
     yield from _reason_rows(finding, summary)
     yield from _label_first("people", map(_cut_text, _people(of)))
     yield "run", summary.run_id
     yield from _next_steps(of)
+
+
+def _line_texts(finding: Finding) -> Iterator[str]:
+    """The quoted lines of the first places; where a place is not in the first's file, before its
+    lines the place.
+    """
+    first, *others = finding_places.quoted_places(finding)
+    yield from map(_quoted, queries.shown_evidence(first.lines)[:MAX_QUOTES])
+    path = first.path
+    for place in others[:MAX_OTHER_PLACES]:
+        lines = queries.shown_evidence(place.lines)[:MAX_QUOTES]
+        if place.path != path or not lines:
+            yield f"also at {sentences.place_words_of(place.place)}"
+            path = place.path
+        yield from map(_quoted, lines)
+    if len(others) > MAX_OTHER_PLACES:
+        yield f"and {counted(len(others) - MAX_OTHER_PLACES, 'more place')}"
+
+
+def _placed_quote(evidence: CheckedEvidence) -> str:
+    quote = _cut_quote(evidence.quote.strip())
+    return f"{sentences.place_words_of(evidence)}: {quote}"
 
 
 def _label_first(label: str, texts: Iterable[str]) -> Iterator[Row]:
@@ -87,10 +114,14 @@ def _reason_rows(finding: Finding, summary: Summary) -> Iterator[Row]:
 
 
 def _quoted(evidence: CheckedEvidence) -> str:
-    quote = evidence.quote.replace("\t", "    ").rstrip()
-    if len(quote) > MAX_QUOTE:
-        quote = quote[: MAX_QUOTE - 1] + "…"
+    quote = _cut_quote(evidence.quote.replace("\t", "    ").rstrip())
     return f"{evidence.line:>5} {'-' if evidence.side == 'before' else '|'} {quote}"
+
+
+def _cut_quote(quote: str) -> str:
+    if len(quote) <= MAX_QUOTE:
+        return quote
+    return quote[: MAX_QUOTE - 1] + "…"
 
 
 def _votes(finding: Finding, summary: Summary) -> str:

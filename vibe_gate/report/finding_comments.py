@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
 from vibe_gate.forge import DiffSide, LineComment
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import finding_places, queries, sentences
 from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import forge_path
-from vibe_gate.report.comment_findings import test_fold
-from vibe_gate.report.comment_markup import link_commit
+from vibe_gate.report.comment_findings import (
+    MAX_LINKED_PLACES,
+    deciding_line_links,
+    place_link_of,
+    test_fold,
+)
+from vibe_gate.report.comment_markup import join_first, link_commit
+from vibe_gate.report.finding_places import QuotedPlace
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import escape_code, escape_prose
 from vibe_gate.report.report import Report
@@ -36,6 +41,8 @@ _FIXED = "**Fixed** at "
 _ACCEPTED = "**Accepted** "
 _REFUTED = "**Refuted** "
 _LEVEL = r"(\*\*(?:failure|warning|notice)\*\*)"
+_HEAD_LINE = re.compile(rf"^((?:~~)?{_LEVEL}.* · )`[0-9a-f]{{8}}`", re.MULTILINE)
+"""Until the fingerprint."""
 _THUMBS = "<sub>👍 right · 👎 wrong</sub>"
 _PENDING = "<!-- vibe-gate:thread -->"
 
@@ -96,6 +103,15 @@ def mark_refuted(old_body: str, reason: str) -> str:
     return _with_state(mark_accepted(old_body, ""), state)
 
 
+def with_fingerprint(body: str, fingerprint: str) -> str:
+    """The comment with the fingerprint that its finding has now, which `override` wants; its marker
+    stays.
+    """
+    if not _HEAD_LINE.search(body):
+        return body
+    return _HEAD_LINE.sub(rf"\1`{fingerprint[:SHORT_FINGERPRINT]}`", body, count=1)
+
+
 def is_marked_fixed(body: str) -> bool:
     """Whether a comment of ours says already that its finding is gone."""
     return _state(body).startswith(_FIXED)
@@ -147,34 +163,64 @@ def _with_state(body: str, state: str) -> str:
 
 
 def _line_comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment | None:
-    """The finding at as many of its lines as take a comment together; None if none does."""
-    path = forge_path(finding.path)
-    if not path or finding.line == 0:
+    """The finding at the first of its places that takes a comment; None if none does."""
+    places = finding_places.quoted_places(finding)
+    for place in places:
+        end = _last_commentable_line(place, anchors)
+        if end is None:
+            continue
+        other_places = [other for other in places if other is not place]
+        body = _comment_body(finding, report, other_places)
+        return LineComment(
+            forge_path(place.path),
+            body,
+            end,
+            _diff_side(place),
+            place.place.line,
+            finding_identity(finding),
+        )
+    return None
+
+
+def _diff_side(place: QuotedPlace) -> DiffSide:
+    return "LEFT" if place.is_removed else "RIGHT"
+
+
+def _last_commentable_line(quoted: QuotedPlace, anchors: Anchors) -> int | None:
+    """The last line of a comment at as many of the place's lines as take one together; None if the
+    first does not.
+    """
+    place = quoted.place
+    if not place.line or not forge_path(place.path):
         return None
-    side: DiffSide = "LEFT" if queries.is_removed(finding) else "RIGHT"
-    end = min(max(finding.end_line, finding.line), finding.line + MAX_LINES - 1)
-    while end > finding.line and not anchors.holds(finding.path, finding.line, end, side):
+    side = _diff_side(quoted)
+    end = min(max(place.end_line, place.line), place.line + MAX_LINES - 1)
+    while end > place.line and not anchors.holds(place.path, place.line, end, side):
         end -= 1
-    if not anchors.holds(finding.path, finding.line, end, side):
-        return None
-    body = _comment_body(finding, report)
-    return LineComment(path, body, end, side, finding.line, finding_identity(finding))
+    return end if anchors.holds(place.path, place.line, end, side) else None
 
 
-def _comment_body(finding: Finding, report: Report) -> str:
-    parts = filter(None, _comment_parts(finding, report.summary))
+def _comment_body(finding: Finding, report: Report, other_places: Sequence[QuotedPlace]) -> str:
+    parts = filter(None, _comment_parts(finding, report, other_places))
     marker = f"{FINDING_MARKER}{finding_identity(finding)} -->"
     return f"{marker}\n" + "\n\n".join(parts) + "\n"
 
 
-def _comment_parts(finding: Finding, summary: Summary) -> Iterator[str]:
-    """The paragraphs of a comment about a finding."""
+def _comment_parts(
+    finding: Finding, report: Report, other_places: Sequence[QuotedPlace]
+) -> Iterator[str]:
+    """The paragraphs of a comment about a finding. `other_places`: where the comment is not."""
+    summary = report.summary
     head = [f"**{finding.level}**", escape_code(finding.criterion, 64)]
     if finding.fingerprint:
         head.append(escape_code(finding.fingerprint[:SHORT_FINGERPRINT]))
     head.append(queries.finding_basis(finding, summary))
     yield " · ".join(filter(None, head))
     yield escape_prose(sentences.finding_sentence(finding))
+    if other_places:
+        links = [place_link_of(place, report.links) for place in other_places]
+        yield f"Also at {join_first(links, MAX_LINKED_PLACES)}"
+    yield from deciding_line_links(finding, report.links)
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample:
         yield f"Counterexample: {escape_prose(counterexample, sentences.MAX_COUNTEREXAMPLE)}"

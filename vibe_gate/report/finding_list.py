@@ -5,8 +5,9 @@
     back      open, and was not found any more after an earlier round
     repaired  found before, and not any more since that round
 
-A fail that quotes several lines is one finding with several places. What a second look refuted, a
-person let pass, or a rubric that does not fail only warns of, is left out. Lines are not escaped: who shows them does that.
+A defect is one finding with all its places. What a second look refuted, a person let pass, nobody
+would stop the change for, or a rubric that does not fail only warns of, is left out. Lines are not
+escaped: who shows them does that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
     Finding,
+    FindingPlace,
     Level,
     Proof,
     RubricResult,
@@ -31,7 +33,7 @@ from vibe_gate.domain.verdict import (
     Vote,
     short,
 )
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import finding_places, queries, sentences
 
 INDENT = "   "
 
@@ -84,6 +86,8 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
     """Of a judge's finding: what the votes say, first the one that the message is of."""
     quotes: tuple[CheckedEvidence, ...]
     """Lines that the votes quote."""
+    deciding_lines: tuple[CheckedEvidence, ...]
+    """Quoted lines, changed or not, that decide it."""
     second_look: SecondLook | UnsetType
     proof: Proof | UnsetType
     question: str
@@ -129,6 +133,8 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
             yield from _ground_lines(grounds, "another vote", self.message)
         for evidence in self.quotes:
             yield _quoted_line(evidence)
+        for evidence in self.deciding_lines:
+            yield f"decided by {_quoted_line(evidence)}"
         if self.proof is not UNSET:
             yield from _proof_lines(self.proof)
 
@@ -276,7 +282,28 @@ def _track_of(finding: ListedFinding, tracks: Sequence[_Track], continued: set[i
             continue
         if not set(track.finding.fingerprints).isdisjoint(finding.fingerprints):
             return position
+    # A judge may quote other lines of the defect than before, which changes its fingerprint.
+    for position, track in enumerate(tracks):
+        if position not in continued and _shares_a_line(track.finding, finding):
+            return position
     return None
+
+
+def _shares_a_line(earlier: ListedFinding, finding: ListedFinding) -> bool:
+    """Whether both are of one criterion and quote the same text of a file."""
+    if earlier.criterion != finding.criterion:
+        return False
+    return not _quoted_texts(earlier).isdisjoint(_quoted_texts(finding))
+
+
+def _quoted_texts(finding: ListedFinding) -> set[tuple[str, str]]:
+    """Path and text of the quoted lines of its places, whatever their white space."""
+    places = {(path, line) for path, line in finding.positions}
+    texts = set()
+    for quote in finding.quotes:
+        if (quote.path, quote.line) in places:
+            texts.add((quote.path, " ".join(quote.quote.split())))
+    return texts
 
 
 def _decided_criteria(reviewed: ReviewedRound) -> set[str]:
@@ -295,7 +322,9 @@ def is_settled(finding: Finding) -> bool:
 
 
 def _findings_of(reviewed: ReviewedRound) -> list[ListedFinding]:
-    """The findings of one review that ask for a repair, those of one fail of a judge together."""
+    """The findings of one review that ask for a repair; earlier versions kept a defect of a judge
+    as a finding for each line, and these are one.
+    """
     groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for finding in reviewed.findings:
         if not _asks_for_repair(finding, reviewed.rubrics):
@@ -307,8 +336,10 @@ def _findings_of(reviewed: ReviewedRound) -> list[ListedFinding]:
 
 
 def _asks_for_repair(finding: Finding, rubrics: Iterable[RubricResult]) -> bool:
-    """Whether it is a failure, or a warning of a rubric that fails, that nobody settled."""
-    if is_settled(finding) or finding.criterion == "policy":
+    """Whether it is a failure, or a warning of a rubric that fails, that nobody settled. What
+    nobody would stop the change for needs no repair.
+    """
+    if is_settled(finding) or finding.criterion == "policy" or finding.remark is not UNSET:
         return False
     if finding.level != "warning":
         return finding.level == "failure"
@@ -330,24 +361,48 @@ def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> Liste
     for vote in votes:
         standing_lines = [line for line in vote.evidence if line.standing != "void"]
         quotes |= dict.fromkeys(standing_lines)
-    positions = [(finding.path, finding.line) for finding in findings if finding.path]
+    places = _places_of_group(findings)
+    deciding_lines: dict[CheckedEvidence, None] = {}
+    for finding in findings:
+        deciding_lines |= dict.fromkeys(finding_places.deciding_lines(finding))
+    positions = [(place.path, place.line) for place in places if place.path]
     positions += [(evidence.path, evidence.line) for evidence in quotes]
-    grounds = dict.fromkeys(Grounds(vote.reason, vote.counterexample or "") for vote in votes)
     return ListedFinding(
         state="open",
         round=0,
         level=first.level,
         criterion=first.criterion,
         fingerprints=tuple(finding.fingerprint for finding in findings),
-        places=tuple(dict.fromkeys(map(sentences.place_words_of, findings))),
+        places=tuple(dict.fromkeys(map(sentences.place_words_of, places))),
         positions=tuple(dict.fromkeys(positions)),
         message=first.message,
-        grounds=tuple(grounds),
+        grounds=_grounds_of(first, votes),
         quotes=tuple(queries.shown_evidence(list(quotes))),
+        deciding_lines=tuple(deciding_lines),
         second_look=first.second_look,
         proof=first.proof,
         question=reviewed.questions.get(first.criterion, "") if votes else "",
     )
+
+
+def _places_of_group(findings: Iterable[Finding]) -> list[FindingPlace]:
+    places: list[FindingPlace] = []
+    for finding in findings:
+        places += finding.places
+    return places
+
+
+def _grounds_of(finding: Finding, votes: Iterable[Vote]) -> tuple[Grounds, ...]:
+    """What the votes say, each once; first the finding's own counterexample if none of them has
+    it.
+    """
+    grounds: dict[Grounds, None] = {}
+    for vote in votes:
+        grounds[Grounds(vote.reason, vote.counterexample or "")] = None
+    counterexamples = {vote_grounds.counterexample for vote_grounds in grounds}
+    if not finding.counterexample or finding.counterexample in counterexamples:
+        return tuple(grounds)
+    return (Grounds(finding.message, finding.counterexample), *grounds)
 
 
 def _votes_behind(findings: Sequence[Finding], rubrics: Iterable[RubricResult]) -> list[Vote]:

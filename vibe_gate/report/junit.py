@@ -55,15 +55,26 @@ def _testcase(
 
 
 def _verdict_case(summary: Summary) -> ElementTree.Element:
+    """The run as a case, with the findings that no other case has."""
     headline = sentences.verdict_headline(summary)
+    lines = [sentences.finding_line(finding) for finding in _findings_of_no_criterion(summary)]
     if summary.exit_code == PASS:
         case = _testcase("verdict")
-        ElementTree.SubElement(case, "system-out").text = safe(headline)
+        output = "\n".join(map(safe, [headline, *lines]))
+        ElementTree.SubElement(case, "system-out").text = output
         return case
-    findings = [finding for finding in summary.findings if not finding.path]
-    details = "\n".join(map(sentences.finding_line, findings))
     kind = "failure" if summary.exit_code == FAIL else "error"
-    return _testcase("verdict", kind, summary.outcome, headline, details)
+    return _testcase("verdict", kind, summary.outcome, headline, "\n".join(lines))
+
+
+def _findings_of_no_criterion(summary: Summary) -> list[Finding]:
+    """The findings about the change as a whole, and those of criteria that no rubric has."""
+    criterion_ids = {criterion.id for criterion in summary.criteria}
+    findings = []
+    for finding in summary.findings:
+        if not finding.path or finding.criterion not in criterion_ids:
+            findings.append(finding)
+    return findings
 
 
 def _criterion_case(

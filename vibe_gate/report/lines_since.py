@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import Finding, FindingPlace
 from vibe_gate.report.anchors import Anchors, read_anchors
 from vibe_gate.report.reported_finding import ReportedFinding
 
@@ -46,15 +46,16 @@ class LinesBetween(Struct, frozen=True):
     """Each changed file by its names before and after; None if its lines are not known."""
 
     def brings(self, finding: Finding) -> bool:
-        """Whether the finding stands on lines that are new or changed."""
-        if not finding.path:
+        """Whether the finding stands on lines that are new or changed, at any of its places."""
+        return any(self._brings_place(place) for place in finding.places)
+
+    def _brings_place(self, place: FindingPlace) -> bool:
+        if not place.path:
             return bool(self.before)
-        if not finding.line or not self.after.names(
-            finding.path
-        ):  # of a file as a whole, or without lines
-            return finding.path in self.before
-        last = max(finding.line, finding.end_line)
-        return self.after.touches(finding.path, finding.line, last)
+        # Of a file as a whole, or without lines.
+        if not place.line or not self.after.names(place.path):
+            return place.path in self.before
+        return self.after.touches(place.path, place.line, place.end_line)
 
     def replaces(self, finding: ReportedFinding) -> bool:
         """Whether any line of what was found before is gone or changed."""

@@ -35,6 +35,7 @@ from vibe_gate.report.finding_comments import (
     mark_refuted,
     mark_thread_pending,
     read_finding_marker,
+    with_fingerprint,
 )
 from vibe_gate.report.lines_since import LinesSince
 from vibe_gate.report.links import Links
@@ -274,8 +275,13 @@ class _Poster:
         for comment in comments:
             if not is_marked_fixed(comment.body):
                 commented.add(read_finding_marker(comment.body))
-        self._posted.at_lines |= commented
         report = self._posted.report
+        thread_names = report.round.thread_names
+        self._posted.at_lines |= {
+            name
+            for name in map(finding_identity, report.round.reportable)
+            if thread_names.get(name, name) in commented
+        }
         candidates = make_review_comments(report, report.anchors)
         new = [comment for comment in candidates if comment.fingerprint not in commented]
         return new if len(new) <= MAX_COMMENTS else []
@@ -318,8 +324,12 @@ class _Poster:
         again.
         """
         report = self._posted.report
-        fixed = {finding.fingerprint: finding.fixed for finding in report.round.fixed}
-        open_findings = {finding_identity(finding): finding for finding in report.round.reportable}
+        fixed = {finding.thread_name: finding.fixed for finding in report.round.fixed}
+        thread_names = report.round.thread_names
+        open_findings = {}
+        for finding in report.round.reportable:
+            name = finding_identity(finding)
+            open_findings[thread_names.get(name, name)] = finding
         texts = {}
         changed = []
         for comment in comments:
@@ -416,7 +426,7 @@ def _settled_body(
     body: str, fixed: Mapping[str, str], open_findings: Mapping[str, Finding], links: Links | None
 ) -> str:
     """What the comment says now. `fixed`: commits, and `open_findings`: what is still found, by the
-    finding's identity.
+    fingerprint that marks the comment.
     """
     name = read_finding_marker(body)
     if name in fixed:
@@ -424,6 +434,7 @@ def _settled_body(
     if name not in open_findings:
         return body
     finding = open_findings[name]
+    body = with_fingerprint(body, finding_identity(finding))
     grounds = queries.waiver_grounds(finding)
     if finding.second_look is not UNSET and finding.is_refuted and not grounds:
         return mark_refuted(body, finding.second_look.reason)

@@ -326,7 +326,7 @@ def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
     """The changed files and why to look at them: by findings, then changes of the gate, then what
     no judge saw.
     """
-    finding_counts = Counter((finding.path, finding.level) for finding in summary.findings)
+    finding_counts = _count_by_file(summary.findings)
     gate_paths = {change.path for change in summary.policy_changes if change.level == "block"}
     unjudged_paths = {place.path for place in missed_places(summary)}
 
@@ -343,24 +343,18 @@ def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
     return [(file, risk_of(file).reason()) for file in files]
 
 
-def is_removed(finding: Finding) -> bool:
-    """Whether the finding is about lines that the change removed."""
-    sides = {evidence.side for evidence in finding.evidence}
-    return sides == {"before"}
-
-
-def lines_after(finding: Finding) -> tuple[int, int]:
-    """The first and last line of the finding in the file after the change, the first if it has none
-    there.
-    """
-    if is_removed(finding):
-        return 1, 1
-    first = max(finding.line, 1)
-    return first, max(first, finding.end_line)
+def _count_by_file(findings: Sequence[Finding]) -> Counter[tuple[str, str]]:
+    """How many findings of each level stand in a file: one with places in two counts in both."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for finding in findings:
+        counts.update((path, finding.level) for path in finding.paths)
+    return counts
 
 
 def counterexample_of(finding: Finding, summary: Summary) -> str:
-    """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
+    """The input that goes wrong, as the finding or the vote behind it has it; "" without one."""
+    if finding.counterexample:
+        return finding.counterexample
     for _, criterion in sources_of_finding(finding, summary):
         for vote in criterion.votes:
             if vote.counterexample and has_evidence(vote, finding):

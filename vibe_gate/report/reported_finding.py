@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.label import FindingSource
 from vibe_gate.domain.verdict import MAX_REASON, Finding, Level, Outcome
-from vibe_gate.report import queries
+from vibe_gate.report import finding_places
 
 MAX_VOTES = 9
 """Votes of one finding; a rubric asks for fewer."""
@@ -22,6 +22,9 @@ MAX_PLACES = 4
 """Places of one finding that are kept: where it is shown, and the first lines that it quotes
 elsewhere.
 """
+
+MAX_LINES = 8
+"""Quoted lines by which a finding is recognised that has another fingerprint now."""
 
 MAX_SOURCES = 10
 """Rubrics of one finding; gates have fewer that share a criterion's id."""
@@ -34,6 +37,8 @@ _MAX_LINE = (1 << 31) - 1
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 
 Commit = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?(?!\n)$")]
+
+LineDigest = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(?!\n)$")]
 
 Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
 
@@ -89,6 +94,15 @@ class ReportedFinding(
     """The head at which it was found last; "": the state's own."""
     at: Annotated[tuple[ReportedPlace, ...], Meta(max_length=MAX_PLACES)] = ()
     """Where it stood then; (): at `path` and `line`."""
+    lines: Annotated[tuple[LineDigest, ...], Meta(max_length=MAX_LINES)] = ()
+    """The first lines that it quoted then, as `line_digest` has them."""
+    thread: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{16})?(?!\n)$")] = ""
+    """The fingerprint by which the comment at its lines goes; "": its own."""
+
+    @property
+    def thread_name(self) -> str:
+        """The fingerprint that marks the comment at its lines."""
+        return self.thread or self.fingerprint
 
     @property
     def places(self) -> tuple[tuple[str, int, int], ...]:
@@ -123,33 +137,57 @@ def report_finding(finding: Finding, head: str) -> ReportedFinding:
         since=head,
         refuted=finding.is_refuted,
         at=_places_of(finding),
+        lines=line_digests(finding)[:MAX_LINES],
     )
 
 
 def report_finding_again(reported: ReportedFinding, finding: Finding) -> ReportedFinding:
-    """What was said before, at the lines where it stands now."""
-    return replace(reported, refuted=finding.is_refuted, last="", at=_places_of(finding))
+    """What was said before, at the lines where it stands now, under its fingerprint of now."""
+    fingerprint = finding_identity(finding)
+    thread = reported.thread_name
+    return replace(
+        reported,
+        fingerprint=fingerprint,
+        thread="" if thread == fingerprint else thread,
+        refuted=finding.is_refuted,
+        last="",
+        at=_places_of(finding),
+        lines=line_digests(finding)[:MAX_LINES],
+    )
+
+
+def line_digests(finding: Finding) -> tuple[str, ...]:
+    """The quoted lines of the change, each once, as digests of path and text."""
+    digests = {line_digest(line.path, line.quote): None for line in finding.evidence if line.quote}
+    return tuple(digests)
+
+
+def line_digest(path: str, quote: str) -> str:
+    """A quoted line in eight hex digits, whatever its white space and its number."""
+    text = "\0".join((path, " ".join(quote.split())))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _places_of(finding: Finding) -> tuple[ReportedPlace, ...]:
-    """Where the finding stands: where it is shown, and the lines that it quotes elsewhere.
+    """Where the finding stands: its places, and the lines that it quotes elsewhere.
 
     A line that the change removed is in no head, so of these the file counts.
     """
-    is_removed = queries.is_removed(finding)
-    first_line = 0 if is_removed else finding.line
-    last_line = 0 if is_removed else finding.end_line
-    places = {(finding.path, first_line, last_line): None}
-    for line in finding.evidence:
-        is_inside = line.path == finding.path and first_line <= line.line <= last_line
-        if line.side == "after" and not is_inside:
-            places[line.path, line.line, line.end_line] = None
+    places: dict[tuple[str, int, int], None] = {}
+    for quoted in finding_places.quoted_places(finding):
+        place = quoted.place
+        first, last = (0, 0) if quoted.is_removed else (place.line, place.end_line)
+        places[place.path, first, last] = None
+        for line in quoted.lines:
+            is_inside = line.path == place.path and first <= line.line <= last
+            if line.side == "after" and not is_inside:
+                places[line.path, line.line, line.end_line] = None
     reported_places = []
     for path, first, last in list(places)[:MAX_PLACES]:
-        place = ReportedPlace(
+        reported_place = ReportedPlace(
             path="" if path == finding.path else path[:4096],
             line=min(first, _MAX_LINE),
             end=min(last, _MAX_LINE) if last > first else 0,
         )
-        reported_places.append(place)
+        reported_places.append(reported_place)
     return tuple(reported_places)

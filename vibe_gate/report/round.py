@@ -1,7 +1,7 @@
 """Rounds: what a pull request's reader was told before, and what is to be said now. Pure.
 
     new      not said before, or said to be fixed and back
-    open     said before, still there
+    open     said before, still there, though perhaps under another fingerprint
     fixed    said before, gone, and its lines changed: at which commit
     unraised said before, not found again, and its lines did not change: nobody fixed it
     withheld new, but no blocker and on lines that did not change since the last round: counted, not said
@@ -24,6 +24,7 @@ from vibe_gate.report import queries
 from vibe_gate.report.reported_finding import (
     ReportedFinding,
     finding_identity,
+    line_digests,
     report_finding,
     report_finding_again,
 )
@@ -79,6 +80,11 @@ class Round(Struct, frozen=True):
         )
 
     @property
+    def thread_names(self) -> dict[str, str]:
+        """By identity of what is still there, the fingerprint that marks its comment."""
+        return {reported.fingerprint: reported.thread_name for reported in self.open_before}
+
+    @property
     def reportable(self) -> tuple[Finding, ...]:
         """The findings of this run that are said, the new ones first."""
         return (*self.new, *self.open)
@@ -118,8 +124,10 @@ def next_round(
     def is_answered(reported: ReportedFinding) -> bool:
         return not is_same_head and answered(reported)
 
-    current = _sort_current(findings_by_name, reported_by_name, is_reportable)
-    missing = _missing(reported_by_name, findings_by_name, previous.head)
+    earlier_by_name = _earlier_by_name(findings_by_name, reported_by_name)
+    current = _sort_current(findings_by_name, earlier_by_name, is_reportable)
+    found_again = {reported.fingerprint for reported in earlier_by_name.values()}
+    missing = _missing(reported_by_name, found_again, previous.head)
     earlier = _sort_missing(missing, head, is_answered, replaced)
     for name, reported in reported_by_name.items():
         if reported.fixed and name not in findings_by_name:
@@ -168,15 +176,58 @@ def _findings_by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
     return findings_by_name
 
 
+def _earlier_by_name(
+    findings_by_name: Mapping[str, Finding], reported_by_name: Mapping[str, ReportedFinding]
+) -> dict[str, ReportedFinding]:
+    """By identity of what is found now, what was said of it before.
+
+    A judge may quote other lines of a defect than last time, which changes its fingerprint: what
+    was said before and is not found under its own is recognised by its criterion and a quoted line.
+    """
+    earlier_by_name = {}
+    names_by_line: dict[tuple[str, str], list[str]] = {}
+    for name, reported in reported_by_name.items():
+        if name in findings_by_name:
+            earlier_by_name[name] = reported
+            continue
+        for line in reported.lines:
+            names_by_line.setdefault((reported.criterion, line), []).append(name)
+    recognised: set[str] = set()
+    for name, finding in findings_by_name.items():
+        if name in earlier_by_name:
+            continue
+        for line in line_digests(finding):
+            candidates = names_by_line.get((finding.criterion[:64], line), [])
+            earlier_name = _first_recognisable(candidates, finding, reported_by_name, recognised)
+            if earlier_name:
+                recognised.add(earlier_name)
+                earlier_by_name[name] = reported_by_name[earlier_name]
+                break
+    return earlier_by_name
+
+
+def _first_recognisable(
+    candidates: Iterable[str],
+    finding: Finding,
+    reported_by_name: Mapping[str, ReportedFinding],
+    recognised: Collection[str],
+) -> str:
+    """The first of these names whose finding goes on as this one; "" if none does."""
+    for name in candidates:
+        if name not in recognised and _persists(reported_by_name[name], finding):
+            return name
+    return ""
+
+
 def _sort_current(
     findings_by_name: Mapping[str, Finding],
-    reported_by_name: Mapping[str, ReportedFinding],
+    earlier_by_name: Mapping[str, ReportedFinding],
     is_reportable: Callable[[Finding], bool],
 ) -> _CurrentFindings:
     """Which findings are open, which are new, and which of the new ones are not said."""
     current = _CurrentFindings()
     for name, finding in findings_by_name.items():
-        reported = reported_by_name.get(name)
+        reported = earlier_by_name.get(name)
         if reported is not None and _persists(reported, finding):
             current.open.append(finding)
             current.open_before.append(report_finding_again(reported, finding))

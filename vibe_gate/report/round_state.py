@@ -122,7 +122,7 @@ def _look_words(look: SecondLook) -> str:
 def dump_state(state: RoundState) -> str:
     """The state as one line of base64, `MAX_STATE` characters at most.
 
-    What does not fit is left out: the ends of messages first, then findings, the fixed ones before
+    What does not fit is left out: the ends of messages and the quoted lines first, then findings, the fixed ones before
     the others.
     """
     text = _packed(state)
@@ -130,7 +130,8 @@ def dump_state(state: RoundState) -> str:
     fixed_findings = [finding for finding in state.findings if finding.fixed]
     short_findings = []
     for finding in (*open_findings, *fixed_findings):
-        short_findings.append(replace(finding, message=finding.message[:_SHORT_MESSAGE]))
+        short_message = finding.message[:_SHORT_MESSAGE]
+        short_findings.append(replace(finding, message=short_message, lines=()))
     while len(text) > MAX_STATE:
         text = _packed(replace(state, findings=tuple(short_findings)))
         short_findings = short_findings[: len(short_findings) * 3 // 4]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.escape import end_sentence, safe
+from vibe_gate.domain.escape import end_sentence, list_names, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
-from vibe_gate.domain.verdict import CriterionResult, Finding, Proof, short
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    FindingPlace,
+    Proof,
+    short,
+)
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import finding_places, queries, sentences
 from vibe_gate.report.links import Links
 from vibe_gate.report.reported_finding import finding_identity
 from vibe_gate.version import __version__
@@ -26,6 +33,9 @@ SCHEMA = (
 MAX_RESULTS = 5_000
 """Of a run; GitHub shows no more."""
 
+MAX_RELATED = 100
+"""Related locations of a result; GitHub shows no more locations of one."""
+
 MAX_NOTIFICATIONS = 1_000
 """Sentences about what was not reviewed: enough to see which part of a change it was."""
 
@@ -33,7 +43,11 @@ ROOT = "%SRCROOT%"
 """What code scanning calls the root of the repository."""
 
 _SARIF_LEVELS = {"failure": "error", "warning": "warning", "notice": "note"}
-_POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or test runs."
+_RULES_WITHOUT_RUBRIC = {
+    "policy": "Changes of the gate itself, and of what steers agents, diffs or test runs.",
+    "addressed": "Text of the change that speaks to its reviewer.",
+}
+"""Criteria that no rubric has."""
 
 
 def render_sarif(summary: Summary, links: Links | None = None) -> str:
@@ -81,7 +95,7 @@ def _rules(summary: Summary) -> dict[str, dict[str, Any]]:
             rules.setdefault(_rule_id(criterion.id), _rule(criterion, rubric.id))
     for finding in summary.findings:
         name = _rule_id(finding.criterion)
-        text = _POLICY_RULE if name == "policy" else f"Criterion {name}."
+        text = _RULES_WITHOUT_RUBRIC.get(name, f"Criterion {name}.")
         rules.setdefault(name, _described_rule(name, text, "warning", "policy"))
     return rules
 
@@ -122,27 +136,116 @@ def _rule_id(criterion: str) -> str:
 def _result(finding: Finding, rule_indexes: Mapping[str, int], summary: Summary) -> dict[str, Any]:
     name = finding_identity(finding)
     rule = _rule_id(finding.criterion)
-    message = _plain_text(sentences.located_message(finding))
-    counterexample = queries.counterexample_of(finding, summary)
-    if counterexample:
-        example = _plain_text(short(counterexample, sentences.MAX_COUNTEREXAMPLE))
-        message = f"{end_sentence(message)} Counterexample: {example}"
+    related_locations = _related_locations(finding)
     result: dict[str, Any] = {
         "ruleId": rule,
         "level": _SARIF_LEVELS[finding.level],
-        "message": {"text": message},
-        "locations": [_location(finding, has_lines=not queries.is_removed(finding))],
+        "message": {"text": _result_message(finding, related_locations, summary)},
+        "locations": [_location(finding, has_lines=not finding_places.is_removed(finding))],
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
         "ruleIndex": rule_indexes[rule],
     }
-    basis = queries.finding_basis(finding, summary)
-    if basis:
-        result["properties"] = {"basis": basis} | _proof_properties(finding.proof)
+    if related_locations:
+        result["relatedLocations"] = [related.location for related in related_locations]
+    properties = _result_properties(finding, summary)
+    if properties:
+        result["properties"] = properties
     waiver = queries.waiver_text(finding)
     if waiver:
         suppression = {"kind": "external", "status": "accepted"}
         result["suppressions"] = [suppression | {"justification": _plain_text(waiver)}]
     return result
+
+
+def _result_message(
+    finding: Finding, related_locations: Sequence[_RelatedLocation], summary: Summary
+) -> str:
+    """What the finding says, with links to the related locations, and its counterexample."""
+    sentence = sentences.removed_place_words(finding) + sentences.finding_sentence(finding)
+    message = _plain_text(sentence) or "(no message)"
+    for words in _RELATIONS:
+        links = [related.link for related in related_locations if related.words == words]
+        if links:
+            named_links = list_names(links, finding_places.MAX_NAMED_PLACES)
+            message = f"{end_sentence(message)} {words} {named_links}"
+    counterexample = queries.counterexample_of(finding, summary)
+    if counterexample:
+        example = _plain_text(short(counterexample, sentences.MAX_COUNTEREXAMPLE))
+        message = f"{end_sentence(message)} Counterexample: {example}"
+    return message
+
+
+class _RelatedLocation(Struct, frozen=True):
+    """A location besides the one where a result is shown."""
+
+    id: int
+    """Unique in its result."""
+
+    words: str
+    """One of `_RELATIONS`."""
+
+    place_words: str
+    """The place, for people."""
+
+    location: dict[str, Any]
+
+    @property
+    def link(self) -> str:
+        """An embedded link (SARIF 3.11.6), which code scanning shows as one."""
+        return f"[{_link_text(self.place_words)}]({self.id})"
+
+
+_ALSO, _DECIDED = "Also at", "Decided by"
+_RELATIONS = (_ALSO, _DECIDED)
+"""What a related location is to its result."""
+
+
+def _related_locations(finding: Finding) -> list[_RelatedLocation]:
+    """Its further places, then the quoted lines that decide it."""
+    related_locations: list[_RelatedLocation] = []
+    for place in finding_places.quoted_places(finding)[1:MAX_RELATED]:
+        location = _location(place.place, has_lines=not place.is_removed)
+        quotes = [line.quote for line in place.lines]
+        related = _relate(len(related_locations) + 1, _ALSO, place.place, location, quotes)
+        related_locations.append(related)
+    for line in finding_places.deciding_lines(finding):
+        location = _location(line, has_lines=line.side == "after")
+        related = _relate(len(related_locations) + 1, _DECIDED, line, location, [line.quote])
+        related_locations.append(related)
+    return related_locations[:MAX_RELATED]
+
+
+def _relate(
+    id: int,
+    words: str,
+    place: FindingPlace | CheckedEvidence,
+    location: dict[str, Any],
+    quotes: Sequence[str],
+) -> _RelatedLocation:
+    place_words = sentences.place_words_of(place)
+    text = f"{words} {place_words}"
+    if quotes:
+        text += f": {quotes[0].strip()}"
+    message = {"text": _plain_text(text)}
+    return _RelatedLocation(id, words, place_words, {"id": id, "message": message} | location)
+
+
+def _link_text(text: str) -> str:
+    """Text inside the brackets of an embedded link."""
+    escaped_text = safe(text).replace("\\", "\\\\")
+    return escaped_text.replace("[", "\\[").replace("]", "\\]")
+
+
+def _result_properties(finding: Finding, summary: Summary) -> dict[str, str]:
+    """How a judge's finding is known, what came of its test, and why it is only a remark."""
+    properties = {}
+    basis = queries.finding_basis(finding, summary)
+    if basis:
+        properties["basis"] = basis
+        properties |= _proof_properties(finding.proof)
+    if finding.remark is not UNSET:
+        properties["remark"] = finding.remark
+    return properties
 
 
 def _proof_properties(proof: Proof | UnsetType) -> dict[str, str]:
@@ -156,7 +259,9 @@ def _plain_text(text: str) -> str:
     return safe(text).replace("](", "] (")
 
 
-def _location(place: Finding | Unreviewed, *, has_lines: bool = True) -> dict[str, Any]:
+def _location(
+    place: Finding | FindingPlace | CheckedEvidence | Unreviewed, *, has_lines: bool = True
+) -> dict[str, Any]:
     uri = quote(paths.encode(paths.unquote(place.path)), safe="/")
     location: dict[str, Any] = {"artifactLocation": {"uri": uri, "uriBaseId": ROOT}}
     if place.line and has_lines:

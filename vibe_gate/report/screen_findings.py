@@ -8,10 +8,10 @@ from msgspec import UNSET
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding, Proof, SecondLook, short
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import finding_places, queries, sentences
 from vibe_gate.report.screen_rows import (
     LEVEL_MARKS,
     ScreenRow,
@@ -20,6 +20,9 @@ from vibe_gate.report.screen_rows import (
     visible_path,
 )
 
+MOST_PLACES = 5
+"""Places of a finding whose lines are shown."""
+
 MOST_PLACE_LINES = 4
 """Lines of a place that is wider than the screen; of a longer one the middle is left out."""
 
@@ -27,15 +30,15 @@ MOST_PLACE_LINES = 4
 def finding_rows(
     finding: Finding, summary: Summary, columns: int, shown_texts: set[str]
 ) -> list[ScreenRow]:
-    """Place, criterion and fingerprint; the quoted lines; what is wrong; what would go wrong.
+    """Place, criterion and fingerprint; the quoted lines of each place, and those that decide; what
+    is wrong; what would go wrong.
 
     `shown_texts`: counterexamples, tests and second looks that stand above already, and stand once;
     this finding's are added.
     """
     rank = queries.GRAVITY[finding.level]
     rows = _place_rows(finding, summary, rank, columns)
-    for evidence in queries.shown_evidence(finding.evidence):
-        rows.append(ScreenRow(rank, cut_line(quote_evidence(evidence), columns)))
+    rows += _line_rows(finding, rank, columns)
     rows.append(ScreenRow(rank, Text(f"    {safe(sentences.finding_sentence(finding))}")))
     counterexample = queries.counterexample_of(finding, summary)
     if counterexample and counterexample not in shown_texts:
@@ -47,6 +50,29 @@ def finding_rows(
     if finding.second_look is not UNSET:
         rows += _second_look_rows(finding.second_look, rank, columns, shown_texts)
     return rows
+
+
+def _line_rows(finding: Finding, rank: int, columns: int) -> Iterator[ScreenRow]:
+    """The quoted lines of the first places, then the unchanged lines that decide the finding."""
+    places = finding_places.quoted_places(finding)
+    path = finding.path
+    for index, place in enumerate(places[:MOST_PLACES]):
+        lines = queries.shown_evidence(place.lines)
+        if index and (place.path != path or not lines):
+            yield _named_place_row("also at", sentences.place_words_of(place.place), rank)
+            path = place.path
+        for line in lines:
+            yield ScreenRow(rank, cut_line(quote_evidence(line), columns))
+    if len(places) > MOST_PLACES:
+        count = counted(len(places) - MOST_PLACES, "more place")
+        yield ScreenRow(rank, Text(f"    and {count}", "dim"))
+    for line in finding_places.deciding_lines(finding)[: finding_places.MAX_DECIDING_LINES]:
+        yield _named_place_row("decided by", sentences.place_words_of(line), rank)
+        yield ScreenRow(rank, cut_line(quote_evidence(line), columns))
+
+
+def _named_place_row(words: str, place: str, rank: int) -> ScreenRow:
+    return ScreenRow(rank, Text.assemble((f"    {words} ", "dim"), visible_path(place)))
 
 
 def _place_rows(finding: Finding, summary: Summary, rank: int, columns: int) -> list[ScreenRow]:

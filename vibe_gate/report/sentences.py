@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from vibe_gate.domain.bundles import REPLAY
 from vibe_gate.domain.cause import NoKey
-from vibe_gate.domain.escape import counted, end_sentence, safe
+from vibe_gate.domain.escape import counted, end_sentence, list_names, safe
 from vibe_gate.domain.session_record import TestsRecord
 from vibe_gate.domain.summary import PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import (
@@ -18,6 +18,7 @@ from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
     Finding,
+    FindingPlace,
     Proof,
     RubricResult,
     SecondLook,
@@ -25,7 +26,7 @@ from vibe_gate.domain.verdict import (
     short,
 )
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
-from vibe_gate.report import queries
+from vibe_gate.report import finding_places, queries
 
 SHORT_ID = 12
 """Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
@@ -82,8 +83,8 @@ def verdict_headline(summary: Summary) -> str:
 
 
 def concise_lines(summary: Summary) -> list[str]:
-    """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with
-    the verdict.
+    """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, at its first
+    place, with the others behind the message; and a line with the verdict.
     """
     findings = queries.worst_first(summary.findings, summary)
     return [*map(concise_line, findings), safe(verdict_headline(summary))]
@@ -101,7 +102,7 @@ def placed_line(finding: Finding) -> str:
 
 def _line_at(place: str, finding: Finding) -> str:
     names = f"[{finding.criterion}] [{finding.fingerprint[:SHORT_FINGERPRINT]}]"
-    return safe(f"{place}: {finding.level}: {finding_sentence(finding)} {names}")
+    return safe(f"{place}: {finding.level}: {placed_sentence(finding)} {names}")
 
 
 def deciding_reason(summary: Summary, *, sentence: bool = False) -> str:
@@ -516,26 +517,46 @@ def place_words(path: str, line: int, end_line: int = 0) -> str:
     return f"{path}:{lines}" if line else path
 
 
-def place_words_of(place: Finding | Unreviewed | CheckedEvidence) -> str:
-    """The place of what has one."""
+def place_words_of(place: Finding | FindingPlace | Unreviewed | CheckedEvidence) -> str:
+    """The place of what has one; of a finding the first."""
     return place_words(place.path, place.line, place.end_line)
 
 
+def other_places_words(finding: Finding) -> str:
+    """Where else the finding stands, "b.py:7, c.py:9 and 2 more"; "" if it has one place."""
+    words = map(place_words_of, finding.other_places)
+    return list_names(list(words), finding_places.MAX_NAMED_PLACES)
+
+
+def placed_sentence(finding: Finding) -> str:
+    """What the finding says, and in brackets where else it stands."""
+    other_places = other_places_words(finding)
+    sentence = finding_sentence(finding)
+    return f"{sentence} (also at {other_places})" if other_places else sentence
+
+
 def located_message(finding: Finding) -> str:
-    """What the finding says, with its place first if that is not there any more: other programs
-    show no such line.
+    """What the finding says and where else it stands, with its place first if that is not there any
+    more: other programs show no such line.
     """
-    message = finding_sentence(finding)
-    if queries.is_removed(finding):
-        message = f"(removed: {place_words_of(finding)}) {message}"
-    return safe(message) or "(no message)"
+    return safe(removed_place_words(finding) + placed_sentence(finding)) or "(no message)"
+
+
+def removed_place_words(finding: Finding) -> str:
+    """The place of a finding about removed lines, in brackets, with a space behind; else ""."""
+    if not finding_places.is_removed(finding):
+        return ""
+    return f"(removed: {place_words_of(finding)}) "
 
 
 def finding_sentence(finding: Finding) -> str:
     """What the finding says; if somebody accepted it, or a second look refuted it, that is a
-    sentence of its own.
+    sentence of its own. Of a remark, in brackets, why it does not block.
     """
     waiver, look = queries.waiver_text(finding), finding.second_look
+    remark = finding_places.remark_words(finding)
+    if remark:
+        return f"{finding.message} ({remark})"
     if look is UNSET or look.outcome != "refuted" or waiver:
         return _with_waiver(finding.message, waiver)
     return f"Raised: {end_sentence(finding.message)} Refuted: {end_sentence(look.reason)}"
@@ -567,5 +588,5 @@ def _with_waiver(text: str, waiver: str) -> str:
 
 
 def finding_line(finding: Finding) -> str:
-    """Level, place and message."""
-    return f"{finding.level} {place_words_of(finding)} {finding_sentence(finding)}"
+    """Level, place, message and further places."""
+    return f"{finding.level} {place_words_of(finding)} {placed_sentence(finding)}"

@@ -10,7 +10,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import finding_places, queries, sentences
 from vibe_gate.report.annotations import annotation_title, check_title
 from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import finding_identity
@@ -40,7 +40,7 @@ def render_workflow_commands(
         if not room[name] or not finding.path or finding_identity(finding) in at_lines:
             continue
         room[name] -= 1
-        message = safe(sentences.finding_sentence(finding))
+        message = safe(sentences.placed_sentence(finding))
         commands.append(_command(name, message, _finding_properties(finding, summary)))
     log_text = guard_log_text("\n".join(map(safe, downgrades)), token)
     return "\n".join(commands) + "\n" + log_text
@@ -55,7 +55,7 @@ def _verdict_command(report: Report) -> str:
 def _finding_properties(finding: Finding, summary: Summary) -> dict[str, str]:
     """File, lines and title; a place that the change removed has no lines."""
     line, end_line = finding.line, finding.end_line
-    if queries.is_removed(finding):
+    if finding_places.is_removed(finding):
         line = end_line = 0
     return {
         "file": _file_property(finding.path),

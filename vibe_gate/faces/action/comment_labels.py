@@ -98,10 +98,11 @@ def _opinions_in_comments(
 def _opinions_by_thumbs(
     forge: Forge, number: int, findings: Mapping[str, ReportedFinding]
 ) -> Iterator[_Opinion]:
+    findings_by_thread = {finding.thread_name: finding for finding in findings.values()}
     for comment in forge.review_comments(number):
         if not comment.ours or not comment.thumbs:
             continue
-        finding = findings.get(read_finding_marker(comment.body))
+        finding = findings_by_thread.get(read_finding_marker(comment.body))
         if finding is None:
             continue
         for thumb in forge.thumbs(comment.id):

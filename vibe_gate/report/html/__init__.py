@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report import queries
+from vibe_gate.report import finding_places, queries
 from vibe_gate.report.html import page_body
 from vibe_gate.report.html.addresses import finding_element_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, no_authors
@@ -126,11 +126,12 @@ def _hash(text: str) -> str:
 
 def _data(view: View) -> dict[str, Any]:
     """What scripts read; `app/src/data.ts` describes it."""
-    findings = []
+    findings: list[dict[str, Any]] = []
     unreviewed = []
     summary = view.summary
     if summary:
-        findings = [_finding_data(number, summary) for number in findings_on_page(summary)]
+        for number in findings_on_page(summary):
+            findings += _finding_data(number, summary)
         unreviewed = [plain(place) for place in summary.unreviewed]
     writers = range(len(view.authors.turns))
     return {
@@ -157,16 +158,19 @@ def _writer_data(index: int, authors: Authors) -> dict[str, Any]:
     }
 
 
-def _finding_data(index: int, summary: Summary) -> dict[str, Any]:
+def _finding_data(index: int, summary: Summary) -> list[dict[str, Any]]:
+    """The finding once for each of its places, its first place first."""
     finding = summary.findings[index]
     sources = queries.sources_of_finding(finding, summary)
     criteria = [f"{rubric.id}/{criterion.id}" for rubric, criterion in sources]
-    return {
+    common = {
         "id": finding_element_id(index),
-        "side": "before" if queries.is_removed(finding) else "after",
         "criterion": criteria[0] if criteria else "",
-        "path": finding.path,
-        "line": finding.line,
         "level": finding.level,
         "message": finding.message,
     }
+    entries = []
+    for place in finding_places.quoted_places(finding):
+        side = "before" if place.is_removed else "after"
+        entries.append(common | {"side": side, "path": place.path, "line": place.place.line})
+    return entries

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
-from vibe_gate.report import queries, sentences
+from vibe_gate.domain.verdict import SHORT_FINGERPRINT, CheckedEvidence, Finding, FindingPlace
+from vibe_gate.report import finding_places, queries, sentences
+from vibe_gate.report.finding_places import QuotedPlace
 from vibe_gate.report.html.addresses import finding_element_id, place_link
 from vibe_gate.report.html.authors import Authors
 from vibe_gate.report.html.authors_section import claimed_name, claimed_tool, writer_element_id
@@ -18,7 +19,10 @@ from vibe_gate.report.html.page_parts import (
     render_second_look,
 )
 from vibe_gate.report.html.view import View
-from vibe_gate.report.markup import Html, join_html, tag, text_block
+from vibe_gate.report.markup import Html, join_html, join_with_commas, tag, text_block
+
+MAX_SHOWN_PLACES = 9
+"""Further places of a finding whose lines are shown; to the others there are links."""
 
 MAX_FINDING_WRITERS = 3
 """Turns that wrote a finding's lines that stand at the finding."""
@@ -29,12 +33,13 @@ def render_finding(finding: Finding, number: int, view: View, summary: Summary, 
     "".
     """
     is_waived = bool(queries.waiver_text(finding))
+    changed_paths = {file.path for file in view.files}
     message = sentences.finding_sentence(finding) if is_waived else finding.message
-    quotes = [evidence.quote for evidence in finding.evidence if evidence.quote]
     parts = [
         _head(finding, summary, news),
         tag("p", message, class_="said"),
-        *(text_block(quote, class_="quote") for quote in quotes),
+        *_place_parts(finding, changed_paths),
+        *_deciding_parts(finding, changed_paths),
         render_counterexample(queries.counterexample_of(finding, summary)),
         render_proof(finding.proof),
         render_second_look(finding.second_look, view),
@@ -49,13 +54,57 @@ def render_finding(finding: Finding, number: int, view: View, summary: Summary, 
 
 
 def _head(finding: Finding, summary: Summary, news: str) -> Html:
-    """Level and place; whether it is news, and how it is known."""
+    """Level and place; whether it is news, how it is known, and why it is only a remark."""
     level = tag("span", finding.level, class_="level")
-    place = render_place(finding, before=queries.is_removed(finding), class_="place")
-    news_badge = tag("span", news, class_="badge") if news else None
+    place = render_place(finding, before=finding_places.is_removed(finding), class_="place")
+    count = len(finding.places)
+    count_words = f"{count:,} places" if count > 1 else ""
     basis = queries.finding_basis(finding, summary)
-    basis_badge = tag("span", basis, class_="badge") if basis else None
-    return tag("h3", level, " ", place, " ", news_badge, " ", basis_badge)
+    remark = finding_places.remark_words(finding)
+    parts: list[Html | str] = [level, " ", place]
+    for words in filter(None, (count_words, news, basis, remark)):
+        parts += [" ", tag("span", words, class_="badge")]
+    return tag("h3", *parts)
+
+
+def _place_parts(finding: Finding, changed_paths: Container[str]) -> Iterator[Html]:
+    """The quoted lines of each place: of the first, which stands in the head, alone; of the others
+    behind a link to it. `changed_paths`: of the files that the page has.
+    """
+    first, *others = finding_places.quoted_places(finding)
+    yield from _quotes(first)
+    for place in others[:MAX_SHOWN_PLACES]:
+        link = _link_place(place.place, place.is_removed, changed_paths)
+        yield tag("p", "also at ", link, class_="from")
+        yield from _quotes(place)
+    links: list[str] = []
+    for place in others[MAX_SHOWN_PLACES:]:
+        links.append(_link_place(place.place, place.is_removed, changed_paths))
+    if links:
+        yield tag("p", "also at ", join_with_commas(links), class_="from")
+
+
+def _quotes(place: QuotedPlace) -> Iterator[Html]:
+    for line in place.lines:
+        if line.quote:
+            yield text_block(line.quote, class_="quote")
+
+
+def _link_place(
+    place: FindingPlace | CheckedEvidence, is_removed: bool, changed_paths: Container[str]
+) -> Html:
+    """The place, with a link to its lines if the page has the file."""
+    if place.path in changed_paths:
+        return render_place(place, before=is_removed, class_="place")
+    return tag("span", sentences.place_words_of(place), class_="place")
+
+
+def _deciding_parts(finding: Finding, changed_paths: Container[str]) -> Iterator[Html]:
+    """The quoted lines, changed or not, that decide it."""
+    for line in finding_places.deciding_lines(finding):
+        link = _link_place(line, line.side == "before", changed_paths)
+        yield tag("p", "decided by ", link, class_="from")
+        yield text_block(line.quote, class_="quote")
 
 
 def _next_step(finding: Finding, summary: Summary) -> Html | None:
@@ -74,7 +123,10 @@ def _source_links(finding: Finding, view: View, summary: Summary) -> Iterator[st
     """Links to the criterion, to each vote that gave this finding, and to the conversation it comes
     from.
     """
-    for rubric, criterion in queries.sources_of_finding(finding, summary):
+    sources = queries.sources_of_finding(finding, summary)
+    if not sources:  # of no rubric: "policy", "addressed"
+        yield tag("span", finding.criterion, class_="criterion")
+    for rubric, criterion in sources:
         name = f"{rubric.id}/{criterion.id}"
         yield tag("a", criterion.id, href=place_link("c", name), class_="criterion")
         for number, vote in enumerate(criterion.votes, start=1):
@@ -95,7 +147,7 @@ def _writers(finding: Finding, authors: Authors) -> Html | None:
 
     Nothing tells who removed a line, so there stand the turns that wrote others of the file.
     """
-    has_lines = bool(finding.line) and not queries.is_removed(finding)
+    has_lines = bool(finding.line) and not finding_places.is_removed(finding)
     first = finding.line if has_lines else 0
     last = max(first, finding.end_line)
     writers = authors.of(finding.path, first, last)[:MAX_FINDING_WRITERS]

@@ -202,7 +202,8 @@ def render_file_bars(summary: Summary) -> Iterator[Html]:
         return
     indexes_by_path: dict[str, list[int]] = defaultdict(list)
     for index, finding in enumerate(summary.findings):
-        indexes_by_path[finding.path].append(index)
+        for path in finding.paths:
+            indexes_by_path[path].append(index)
     on_page = frozenset(findings_on_page(summary))
     bars = []
     lines = []

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType
 
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, SecondLook
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, FindingPlace, Proof, SecondLook
 from vibe_gate.report import sentences
 from vibe_gate.report.html import stage_figures
 from vibe_gate.report.html.addresses import file_link, place_link
@@ -24,7 +24,10 @@ _LOOK_STYLES = {"refuted": "pass", "stands": "fail", "undecided": "abstain"}
 
 
 def render_place(
-    item: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, **attributes: str
+    item: Finding | FindingPlace | Unreviewed | CheckedEvidence,
+    *,
+    before: bool = False,
+    **attributes: str,
 ) -> Html:
     """Its place, which leads to the lines; `before`: those of the file before the change."""
     words = sentences.place_words_of(item)

@@ -91,7 +91,7 @@ export class Changes {
 
   #row(file: FileEntry): HTMLElement {
     const name = file.path.lastIndexOf("/") + 1;
-    const count = this.#findings(file).length;
+    const count = new Set(this.#findings(file).map((each) => each.id)).size;
     return h("a", {
       class: "file", title: file.path, "aria-current": file === this.#open ? "true" : undefined,
       href: placeHash({ kind: "file", turn: this.#turn, path: file.path, line: 0, before: false }),

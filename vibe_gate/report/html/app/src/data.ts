@@ -60,6 +60,7 @@ export interface Turn {
   waits: [number, number][];
 }
 
+/** A finding at one of its places; it stands there once for each of them, with the same `id`. */
 export interface Finding {
   id: string;
   path: string;

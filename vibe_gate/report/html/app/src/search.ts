@@ -40,7 +40,10 @@ export function strings(value: unknown): string {
 
 /** What can be found, cheapest first; contents are inflated as they are reached. */
 async function* searchables(data: Data): AsyncGenerator<Searchable> {
+  const shown = new Set<string>();
   for (const { id, path, line, message, criterion } of data.findings) {
+    if (shown.has(id)) continue;
+    shown.add(id);
     yield { group: "Findings", name: `${path}:${line}`, text: `${message} ${criterion}`, place: { kind: "element", id } };
   }
   for (const row of document.querySelectorAll<HTMLTableRowElement>("tr[data-c]")) {

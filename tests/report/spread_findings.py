@@ -1,0 +1,117 @@
+"""A run with one defect at three places, and the same as earlier versions kept it: a finding a line."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from reports import BASE, COUNTEREXAMPLE, FIRST, judged, links
+from summaries import changed, criterion, failed, finding, rubric
+
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, FindingPlace
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
+
+MESSAGE = "Three handlers return 0 for a refused transfer, which reads like one of nothing."
+
+PATCH = """\
+diff --git a/src/ledger/transfer.py b/src/ledger/transfer.py
+--- a/src/ledger/transfer.py
++++ b/src/ledger/transfer.py
+@@ -41,2 +41,5 @@ def transfer(account: Account, amount: int) -> int:
+     bank = account.bank
+-    return bank.send(account, amount)
++    try:
++        return bank.send(account, amount)
++    except BankError:
++        return 0
+diff --git a/src/ledger/refund.py b/src/ledger/refund.py
+--- a/src/ledger/refund.py
++++ b/src/ledger/refund.py
+@@ -17,1 +17,4 @@ def refund(account: Account, amount: int) -> int:
+-    return account.bank.send(account, -amount)
++    try:
++        return account.bank.send(account, -amount)
++    except BankError:
++        return 0
+"""
+
+
+def quoted(path: str, line: int, quote: str, **more) -> CheckedEvidence:
+    return CheckedEvidence(
+        path=path, line=line, end_line=line, quote=quote, standing="holds", **more
+    )
+
+
+QUOTES = (
+    quoted("src/ledger/transfer.py", 44, "    except BankError:"),
+    quoted("src/ledger/refund.py", 19, "    except BankError:"),
+    quoted("src/ledger/payout.py", 8, "    except BankError:"),
+)
+"""The third stands in a file that the diff does not have."""
+
+DECIDES = quoted("src/ledger/receipt.py", 31, "    if sent == 0: return NOTHING_TO_DO")
+"""An unchanged line."""
+
+
+def spread_finding(**more) -> Finding:
+    """One defect with three places, and an unchanged line that decides it."""
+    first, *others = QUOTES
+    places = [FindingPlace(path=one.path, line=one.line, end_line=one.line) for one in others]
+    values = {
+        "path": first.path,
+        "fingerprint": "3f9a1c2b4d5e6f70",
+        "evidence": QUOTES,
+        "other_places": tuple(places),
+        "also": (DECIDES,),
+        "counterexample": COUNTEREXAMPLE,
+        "basis": "inferred",
+    } | more
+    return finding(MESSAGE, first.line, **values)
+
+
+def split_findings() -> tuple[Finding, ...]:
+    """The same defect as versions before kept it: each quoted line a finding with the same text."""
+    findings = []
+    for number, line in enumerate(QUOTES):
+        split = spread_finding(
+            path=line.path,
+            evidence=(line,),
+            fingerprint=f"{number}f9a1c2b4d5e6f70",
+            other_places=(),
+            also=(),
+        )
+        findings.append(replace(split, line=line.line, end_line=line.line))
+    return tuple(findings)
+
+
+def run_with(*findings: Finding) -> Summary:
+    """A run that these findings block."""
+    swallowed = judged("errors-not-swallowed", "fail", MESSAGE, said="fail")
+    vote = replace(swallowed.votes[0], counterexample=COUNTEREXAMPLE, evidence=QUOTES)
+    swallowed = replace(swallowed, votes=(vote,))
+    files = (
+        changed("src/ledger/transfer.py", 4, 1),
+        changed("src/ledger/refund.py", 4, 1),
+    )
+    summary = failed(
+        0,
+        found=findings,
+        rubrics=(rubric(criterion(), swallowed, outcome="fail", score=0.5),),
+        files=files,
+    )
+    change = replace(summary.change, head_commit=FIRST, base_commit=BASE)
+    return replace(summary, change=change, key=FIRST)
+
+
+def report_of(*findings: Finding) -> Report:
+    """What a pull request is told of the run."""
+    summary = run_with(*findings)
+    return Report(
+        summary,
+        (),
+        first_round(summary.findings, FIRST),
+        links=links(FIRST),
+        patch=PATCH,
+        number=12,
+        review=f"{BASE[:12]}...{FIRST[:12]}",
+    )
