@@ -55,7 +55,7 @@ def _digest(text: str) -> str:
 
 
 def _finding_entry(finding: Finding) -> dict[str, Any]:
-    first, *others = map(_location, finding_places.quoted_places(finding))
+    first, *other_locations = map(_location, finding_places.quoted_places(finding))
     entry = _entry(
         sentences.located_message(finding),
         safe(finding.criterion),
@@ -63,9 +63,9 @@ def _finding_entry(finding: Finding) -> dict[str, Any]:
         _SEVERITIES[finding.level],
         first,
     )
-    if others:
+    if other_locations:
         # Of Code Climate's form; GitLab shows the description, which names them.
-        entry["other_locations"] = others
+        entry["other_locations"] = other_locations
     return entry
 
 

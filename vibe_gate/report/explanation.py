@@ -69,17 +69,17 @@ def _line_texts(finding: Finding) -> Iterator[str]:
     """The quoted lines of the first places; where a place is not in the first's file, before its
     lines the place.
     """
-    first, *others = finding_places.quoted_places(finding)
+    first, *other_places = finding_places.quoted_places(finding)
     yield from map(_quoted, queries.shown_evidence(first.lines)[:MAX_QUOTES])
     path = first.path
-    for place in others[:MAX_OTHER_PLACES]:
+    for place in other_places[:MAX_OTHER_PLACES]:
         lines = queries.shown_evidence(place.lines)[:MAX_QUOTES]
         if place.path != path or not lines:
             yield f"also at {sentences.place_words_of(place.place)}"
             path = place.path
         yield from map(_quoted, lines)
-    if len(others) > MAX_OTHER_PLACES:
-        yield f"and {counted(len(others) - MAX_OTHER_PLACES, 'more place')}"
+    if len(other_places) > MAX_OTHER_PLACES:
+        yield f"and {counted(len(other_places) - MAX_OTHER_PLACES, 'more place')}"
 
 
 def _placed_quote(evidence: CheckedEvidence) -> str:

@@ -282,28 +282,7 @@ def _track_of(finding: ListedFinding, tracks: Sequence[_Track], continued: set[i
             continue
         if not set(track.finding.fingerprints).isdisjoint(finding.fingerprints):
             return position
-    # A judge may quote other lines of the defect than before, which changes its fingerprint.
-    for position, track in enumerate(tracks):
-        if position not in continued and _shares_a_line(track.finding, finding):
-            return position
     return None
-
-
-def _shares_a_line(earlier: ListedFinding, finding: ListedFinding) -> bool:
-    """Whether both are of one criterion and quote the same text of a file."""
-    if earlier.criterion != finding.criterion:
-        return False
-    return not _quoted_texts(earlier).isdisjoint(_quoted_texts(finding))
-
-
-def _quoted_texts(finding: ListedFinding) -> set[tuple[str, str]]:
-    """Path and text of the quoted lines of its places, whatever their white space."""
-    places = {(path, line) for path, line in finding.positions}
-    texts = set()
-    for quote in finding.quotes:
-        if (quote.path, quote.line) in places:
-            texts.add((quote.path, " ".join(quote.quote.split())))
-    return texts
 
 
 def _decided_criteria(reviewed: ReviewedRound) -> set[str]:

@@ -71,14 +71,14 @@ def _place_parts(finding: Finding, changed_paths: Container[str]) -> Iterator[Ht
     """The quoted lines of each place: of the first, which stands in the head, alone; of the others
     behind a link to it. `changed_paths`: of the files that the page has.
     """
-    first, *others = finding_places.quoted_places(finding)
+    first, *other_places = finding_places.quoted_places(finding)
     yield from _quotes(first)
-    for place in others[:MAX_SHOWN_PLACES]:
+    for place in other_places[:MAX_SHOWN_PLACES]:
         link = _link_place(place.place, place.is_removed, changed_paths)
         yield tag("p", "also at ", link, class_="from")
         yield from _quotes(place)
     links: list[str] = []
-    for place in others[MAX_SHOWN_PLACES:]:
+    for place in other_places[MAX_SHOWN_PLACES:]:
         links.append(_link_place(place.place, place.is_removed, changed_paths))
     if links:
         yield tag("p", "also at ", join_with_commas(links), class_="from")
