@@ -13,9 +13,9 @@ from store.test_captured_prompts import KEY, NOW, TS, asked, capture, wrote
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.prompts import MAX_REQUESTS, prompts_behind, requests_text
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.agent_events import blob_id
 from vibe_gate.store.captured_turns import CapturedPrompt
 from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.event_writes import blob_id
 
 
 def prompt(text: str, turn: int = 1) -> CapturedPrompt:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.agent_events import blob_id
 from vibe_gate.store.captured_turns import prompts_of
 from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.event_writes import blob_id
 from vibe_gate.store.store import open_store
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

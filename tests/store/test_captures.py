@@ -17,8 +17,9 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.document import MAX_VALUES
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.agent_events import CapturedEvent, blob_id, written_blobs_of
+from vibe_gate.store.agent_events import CapturedEvent
 from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.event_writes import blob_id, written_blobs_of
 from vibe_gate.store.store import open_store
 from vibe_gate.store.store_audit import verify_store
 

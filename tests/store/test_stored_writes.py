@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from bundle_words import OneSecretRedactor
 
-from vibe_gate.store.agent_events import FileWrite
+from vibe_gate.store.event_writes import FileWrite
 from vibe_gate.store.stored_writes import (
     LineDigests,
     WriteLog,

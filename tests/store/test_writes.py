@@ -14,17 +14,10 @@ from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.authorship import written_hints
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
-from vibe_gate.store.agent_events import (
-    AGENTS,
-    MAX_FILES,
-    CapturedEvent,
-    FileWrite,
-    blob_id,
-    read_prompt,
-    read_writes,
-)
+from vibe_gate.store.agent_events import AGENTS, CapturedEvent, read_prompt
 from vibe_gate.store.captured_conduct import read_captured_session
 from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.event_writes import MAX_FILES, FileWrite, blob_id, read_writes
 from vibe_gate.store.store import open_store
 from vibe_gate.store.stored_writes import LineDigests, WriteLog
 

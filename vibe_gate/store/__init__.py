@@ -35,7 +35,9 @@ They are made of these:
     turn_recorder    one turn of a session, written    turn_summary     the turn's document, its tool calls
     database/        the tables of state.db            answer_cache     answers of this clone and of the team
     object_codes     the codes of shared objects       object_storage   the only importer of obstore
-    agent_events     what each agent's events say: its prompts, and the files that its calls wrote
+    agent_events     what each agent's events say: its prompts, commands, last words
+    event_writes     the files that a captured call wrote, read back from disk
+    event_parts, claude_events, gemini_events, codex_events   how an event is read, by agent
     stored_writes    writes.jsonl: what is kept of each write, as digests of lines
     captured_writes  captured writes, read back        applied_writes   what our own agents wrote by `--apply`
 

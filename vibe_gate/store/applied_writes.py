@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from vibe_gate.store.agent_events import FileWrite
 from vibe_gate.store.captured_writes import CapturedWrites
 from vibe_gate.store.clone_state import CloneState
+from vibe_gate.store.event_writes import FileWrite
 from vibe_gate.store.stored_writes import LineDigests, WriteLog, WriteReader
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from vibe_gate.domain.document import parse_object, read, read_text_of
-from vibe_gate.store.agent_events import AGENTS, CapturedEvent, paths_written, read_prompt
+from vibe_gate.store.agent_events import AGENTS, CapturedEvent, read_prompt
 from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
     EVENTS,
@@ -28,6 +28,7 @@ from vibe_gate.store.captures import (
     find_sessions,
     read_finished_lines,
 )
+from vibe_gate.store.event_writes import paths_written
 from vibe_gate.store.folder import Folder
 
 _KIND_WITHIN = 200

@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import parse_object, read, read_text_of
-from vibe_gate.store.agent_events import SETTLING_S
 from vibe_gate.store.captures import (
     CAPTURES_FOLDER,
     EVENTS,
@@ -23,6 +22,7 @@ from vibe_gate.store.captures import (
     read_meta,
 )
 from vibe_gate.store.clone_state import CloneState
+from vibe_gate.store.event_writes import SETTLING_S
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.stored_writes import WRITES, LineDigests, StoredWrite, WriteReader
 

@@ -33,17 +33,11 @@ from vibe_gate.domain.document import Timestamp, iso, plain, read, require_few
 from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import GateError
 from vibe_gate.store import bundle_names
-from vibe_gate.store.agent_events import (
-    AGENTS,
-    CLAUDE,
-    CapturedEvent,
-    open_file,
-    read_writes,
-    written_blobs_of,
-)
+from vibe_gate.store.agent_events import AGENTS, CLAUDE, CapturedEvent
 from vibe_gate.store.bundle_location import read_object
 from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.contents import TextRedactor
+from vibe_gate.store.event_writes import open_file, read_writes, written_blobs_of
 from vibe_gate.store.folder import LOCK, Folder
 from vibe_gate.store.ndjson_log import MAX_LINE_BYTES, encode_line, hold_lock, read_lines
 from vibe_gate.store.stored_writes import WRITES, LineDigests, WriteLog

@@ -16,9 +16,6 @@ from vibe_gate.store.agent_events import (
     AGENTS,
     AgentEvents,
     CapturedEvent,
-    blob_id,
-    open_file,
-    paths_written,
     read_background_end,
     read_command,
     read_last_words,
@@ -26,6 +23,7 @@ from vibe_gate.store.agent_events import (
 )
 from vibe_gate.store.captured_turns import read_session_events
 from vibe_gate.store.captures import StoredEvent, agent_of, count_damaged
+from vibe_gate.store.event_writes import blob_id, open_file, paths_written
 
 GIVEN_BACK = "vibe-gate: what this session wrote does not pass the gate"
 """As `faces/agent_hook/spool.py` has it: Gemini CLI gives the stop hook's findings to its agent as a

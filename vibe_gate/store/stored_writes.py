@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.document import Timestamp, decode_document, plain
 from vibe_gate.domain.matching import MAX_SPAN, SHORTEST, brackets, carried, loosened, match_lines
-from vibe_gate.store.agent_events import FileWrite
+from vibe_gate.store.event_writes import FileWrite
 from vibe_gate.store.ndjson_log import encode_line
 
 WRITES = "writes.jsonl"
