@@ -38,10 +38,8 @@ _CLOCK_MAY_GO_BACK = timedelta(minutes=5)
 
 _EXIT_CODES: dict[str, tuple[int, ...]] = {
     "pass": (0, 4),
-    "fail": (
-        1,
-        4,
-    ),  # 4: by the first order of outcomes, which the sample bundle of format 1 still shows
+    # 4: by the first order of outcomes, which the sample bundle of format 1 still shows
+    "fail": (1, 4),
     "inconclusive": (3, 4, 5),
     "error": (3, 4, 5),
 }
@@ -60,8 +58,10 @@ def replay_key(run_id: str) -> str:
 
 def began(run_id: str) -> str:
     """The time in a run id as ISO 8601 in UTC, with milliseconds."""
-    i = run_id
-    return f"{i[:4]}-{i[4:6]}-{i[6:8]}T{i[9:11]}:{i[11:13]}:{i[13:15]}.{i[15:18]}Z"
+    year, month, day = run_id[:4], run_id[4:6], run_id[6:8]
+    hours, minutes, seconds = run_id[9:11], run_id[11:13], run_id[13:15]
+    milliseconds = run_id[15:18]
+    return f"{year}-{month}-{day}T{hours}:{minutes}:{seconds}.{milliseconds}Z"
 
 
 def is_evidence(key: str, cost_basis: str) -> bool:

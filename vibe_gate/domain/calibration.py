@@ -165,15 +165,18 @@ class LabelledAnswers(Struct, frozen=True):
     @property
     def is_flip(self) -> bool:
         """Whether the criterion failed one time and did not another."""
-        return len({outcome == "fail" for outcome in self.outcomes}) > 1
+        fails = self.outcomes.count("fail")
+        return 0 < fails < len(self.outcomes)
 
     @property
     def is_failed(self) -> bool:
         """Whether it counts as failed: a clean case by any fail, a defective one if it failed each
         time.
         """
-        fails = [outcome == "fail" for outcome in self.outcomes]
-        return any(fails) if self.is_clean else all(fails)
+        fails = self.outcomes.count("fail")
+        if self.is_clean:
+            return fails > 0
+        return fails == len(self.outcomes)
 
 
 def count_cases(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline:
@@ -319,15 +322,18 @@ def mean(values: Sequence[float]) -> Interval | None:
     if len(values) < 3:
         return None
     value = statistics.fmean(values)
-    free = len(values) - 1
-    normal = statistics.NormalDist().inv_cdf(1 - ALPHA / 2)
-    # Student's quantile, expanded around the normal one: 3 % too small for 3 values, under 1 % from
-    # 5 values on.
-    terms = (
-        (normal**3 + normal) / 4,
-        (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96,
-        (3 * normal**7 + 19 * normal**5 + 17 * normal**3 - 15 * normal) / 384,
-    )
-    quantile = normal + sum(term / free**power for power, term in enumerate(terms, 1))
-    half = quantile * statistics.stdev(values) / math.sqrt(len(values))
+    standard_error = statistics.stdev(values) / math.sqrt(len(values))
+    half = _student_quantile(len(values) - 1) * standard_error
     return Interval(value, max(value - half, 0.0), value + half)
+
+
+def _student_quantile(freedom: int) -> float:
+    """The quantile of Student's distribution with so many degrees of freedom at 1 - ALPHA / 2.
+
+    Expanded around the normal one: 3 % too small for 2 degrees, under 1 % from 4 on.
+    """
+    normal = statistics.NormalDist().inv_cdf(1 - ALPHA / 2)
+    first = (normal**3 + normal) / 4
+    second = (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96
+    third = (3 * normal**7 + 19 * normal**5 + 17 * normal**3 - 15 * normal) / 384
+    return normal + sum((first / freedom, second / freedom**2, third / freedom**3))

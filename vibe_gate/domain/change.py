@@ -227,14 +227,17 @@ class FileDiff(Struct, frozen=True):
         """Whether both sides are small enough to be read; else the file is hashed and named
         only.
         """
-        return all(version.size <= LARGEST_READ for version in (self.before, self.after) if version)
+        versions = [version for version in (self.before, self.after) if version]
+        return all(version.size <= LARGEST_READ for version in versions)
 
     @property
     def unread_version(self) -> FileVersion | None:
         """The content that is new here and that nothing compared or read, or None; see
         `is_read`.
         """
-        return self.after if self.brought_blob and not self.is_read else None
+        if self.is_read or not self.brought_blob:
+            return None
+        return self.after
 
     @property
     def has_unseen_lines(self) -> bool:
@@ -255,8 +258,11 @@ class FileDiff(Struct, frozen=True):
         """The id of the content that is new here; "" of a file that is gone, only moved, or given
         another mode.
         """
-        is_new = self.after and (not self.before or self.before.blob != self.after.blob)
-        return self.after.blob if self.after and is_new else ""
+        if self.after is None:
+            return ""
+        if self.before is not None and self.before.blob == self.after.blob:
+            return ""
+        return self.after.blob
 
     def touches(self, globs: tuple[str, ...]) -> bool:
         """Whether either name matches: a move out of the way takes a file out of no check."""
@@ -272,10 +278,11 @@ class FileDiff(Struct, frozen=True):
         old, new = self.old_name, self.path
         if is_case(old) and not is_case(new):
             return True
-        return any(
-            globs and paths.matches_any_glob(new, globs) and not paths.matches_any_glob(old, globs)
-            for globs in all_globs
-        )
+        for globs in filter(None, all_globs):
+            is_moved_in = not paths.matches_any_glob(old, globs)
+            if is_moved_in and paths.matches_any_glob(new, globs):
+                return True
+        return False
 
     def as_new(self, content: bytes) -> FileDiff:
         """The file with all lines of `content`, its after side, as added ones, between them those

@@ -277,21 +277,23 @@ class Earlier(Struct, frozen=True):
 def collect_ended_stages(events: Iterable[Event], cost: Cost) -> Earlier:
     """What the events of a run say that a walk needs which goes on with it."""
     stages: dict[str, EndedStage] = {}
-    prompt_events: dict[str, Event] = {}
+    prompts: dict[str, Mapping[str, Any]] = {}
     digests: dict[str, str] = {}
     for event in events:
         node = event.node_id or ""
         if event.type == "node.added":
             digests[node] = read_text_of(event.data, "digest")
-        elif event.type == "node.status" and read_text_of(event.data, "prompt"):
-            prompt_events[node] = event
-        elif event.type == "node.status" and node in stages and not stages[node].reason:
-            stages[node] = replace(stages[node], reason=read_text_of(event.data, "reason"))
-        elif event.type == "turn.completed" and node in prompt_events:
-            if event.data.get("status") == "interrupted":
-                continue
-            prompt = prompt_events[node].data
-            stages[node] = _ended_stage(node, digests.get(node, ""), prompt, event.data)
+        elif event.type == "node.status":
+            if read_text_of(event.data, "prompt"):
+                prompts[node] = event.data
+            elif node in stages and not stages[node].reason:
+                stages[node] = replace(stages[node], reason=read_text_of(event.data, "reason"))
+        elif (
+            event.type == "turn.completed"
+            and node in prompts
+            and event.data.get("status") != "interrupted"
+        ):
+            stages[node] = _ended_stage(node, digests.get(node, ""), prompts[node], event.data)
     return Earlier(stages, cost)
 
 

@@ -589,12 +589,12 @@ class Gate(Struct, frozen=True):
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""
-        rubric_ids = list(self.file.rubrics)
+        rubric_ids = dict.fromkeys(self.file.rubrics)
         for scope in self.file.scope:
             if any(file.touches(scope.paths) for file in change.files):
-                rubric_ids += [name for name in scope.rubrics if name not in rubric_ids]
-        by_id = {rubric.id: rubric for rubric in self.rubrics}
-        return tuple(by_id[name] for name in rubric_ids)
+                rubric_ids |= dict.fromkeys(scope.rubrics)
+        rubric_by_id = {rubric.id: rubric for rubric in self.rubrics}
+        return tuple(rubric_by_id[rubric_id] for rubric_id in rubric_ids)
 
     def may_ask(self, rubrics: Collection[str]) -> bool:
         """Whether one of the rubrics with these ids, or without ids any rubric, has a question for
@@ -662,16 +662,13 @@ class Waivers(Struct, frozen=True):
         override = self._override(finding.fingerprint)
         if override is not None:
             return override.waiver
-        if acceptances := [
-            waiving for waiving in self.accepted if waiving.finding == finding.fingerprint
-        ]:
-            return acceptances[-1]
-        covering = (
-            suppression
-            for suppression in self.suppressions
-            if suppression.covers(finding) and not self._is_over(suppression.expires)
-        )
-        return next((_waiver_of(waiving) for waiving in covering), None)
+        for acceptance in reversed(self.accepted):
+            if acceptance.finding == finding.fingerprint:
+                return acceptance
+        for suppression in self.suppressions:
+            if suppression.covers(finding) and not self._is_over(suppression.expires):
+                return _waiver_of(suppression)
+        return None
 
     def of_policy(self, fingerprint: str) -> Waiver | None:
         """What lets the changes of the gate itself pass today, or None."""
@@ -684,44 +681,43 @@ class Waivers(Struct, frozen=True):
 
         A suppression is unused where a path of its own was `touched` and nothing was found there.
         """
-        paths_ = list(touched)
-        remarks = []
+        touched_paths = list(touched)
         fingerprints = {finding.fingerprint for finding in findings}
+        remarks = []
         for override in self.overrides:
-            if (
-                self._is_over(override.expires)
-                and override.finding in fingerprints
-                and self._override(override.finding) is None
-            ):
+            if self._is_over(override.expires) and override.finding in fingerprints:
+                if self._override(override.finding) is not None:
+                    continue  # a later one still holds
                 remarks.append(
                     f"The override of {override.finding} by {override.by} expired on {override.expires}."
                 )
         for rule in self.suppressions:
-            hits = any(rule.covers(finding) for finding in findings)
             if self._is_over(rule.expires):
                 remarks.append(
                     f"The suppression of {rule.name} expired on {rule.expires} and has no effect."
                 )
-            elif (
-                not hits
-                and rule.paths
-                and any(paths.matches_any_glob(path, rule.paths) for path in paths_)
-            ):
+            elif _is_unused(rule, findings, touched_paths):
                 remarks.append(
                     f"The suppression of {rule.name} suppressed nothing here: is it needed any more?"
                 )
         return list(dict.fromkeys(remarks))
 
     def _override(self, finding: str) -> Override | None:
-        matching = [
-            override
-            for override in self.overrides
-            if override.finding == finding and not self._is_over(override.expires)
-        ]
-        return matching[-1] if matching else None
+        """The last override of the finding that has not expired."""
+        for override in reversed(self.overrides):
+            if override.finding == finding and not self._is_over(override.expires):
+                return override
+        return None
 
     def _is_over(self, expires: date | None) -> bool:
         return expires is not None and expires < self.today
+
+
+def _is_unused(rule: Suppression, findings: Sequence[Finding], touched: Sequence[str]) -> bool:
+    """Whether a path that the suppression names was touched, and nothing was found there."""
+    if not any(paths.matches_any_glob(path, rule.paths) for path in touched):
+        return False
+    return not any(rule.covers(finding) for finding in findings)
 
 
 def _waiver_of(rule: Suppression) -> Waiver:

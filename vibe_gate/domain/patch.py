@@ -32,15 +32,23 @@ class Section(Struct, frozen=True):
 
 def sections(patch: bytes) -> Iterator[Section]:
     """The sections in order. A type change has two, a deletion and an addition."""
-    patch = b"\n" + patch
-    heads = list(_SECTION.finditer(patch))
-    ends = [*(head.start() for head in heads[1:]), len(patch) - 1]
-    for head, end in zip(heads, ends, strict=False):
-        hunks_begin = patch.find(b"\n@@ ", head.end(), end)
-        head_end = end if hunks_begin < 0 else hunks_begin
-        new_name = _RENAMED_TO.search(patch, head.end(), head_end)
-        path = _parse_path(new_name[1]) if new_name else _second_name(head[1])
-        yield Section(path, head.start(), end)
+    text = b"\n" + patch  # so that offsets in the patch are those of the line breaks before
+    heads = list(_SECTION.finditer(text))
+    for number, head in enumerate(heads, start=1):
+        is_last = number == len(heads)
+        end = len(patch) if is_last else heads[number].start()
+        yield Section(_path_of_section(text, head, end), head.start(), end)
+
+
+def _path_of_section(text: bytes, head: re.Match[bytes], end: int) -> str:
+    """The path after the change; `head` is the section's first line, `end` where it ends."""
+    head_end = text.find(b"\n@@ ", head.end(), end)
+    if head_end < 0:
+        head_end = end
+    new_name = _RENAMED_TO.search(text, head.end(), head_end)
+    if new_name:
+        return _parse_path(new_name[1])
+    return _second_name(head[1])
 
 
 def _second_name(names: bytes) -> str:

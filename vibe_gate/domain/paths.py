@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable
 from fnmatch import translate
 from functools import lru_cache
+from typing import NamedTuple
 
 from vibe_gate.domain.escape import expression
 
@@ -105,33 +106,42 @@ def matches_any_glob(path: str, patterns: tuple[str, ...]) -> bool:
     ordinary character: no name slips past.
     """
     names = path.split("/")
-    last, longer = _sorted(patterns)
-    return bool(last(names[-1])) or any(_fits(names, globs) for globs in longer)
+    globs = _compile_globs(patterns)
+    if globs.fits_last_name(names[-1]):
+        return True
+    return any(_fits(names, segments) for segments in globs.from_root)
 
 
 Segment = Callable[[str], object] | None
 """Tells whether a name fits; None is `**`, any number of names."""
 
 
+class _Globs(NamedTuple):
+    """Patterns of paths, compiled."""
+
+    fits_last_name: Callable[[str], object]
+    """Tells whether the last name fits a pattern of one name at any depth."""
+
+    from_root: tuple[tuple[Segment, ...], ...]
+    """The segments of each other pattern, from the root."""
+
+
 @lru_cache(maxsize=1024)
-def _sorted(
-    patterns: tuple[str, ...],
-) -> tuple[Callable[[str], object], tuple[tuple[Segment, ...], ...]]:
-    """What tells whether the last name fits a pattern of one name, and the globs of the others,
-    from the root.
-    """
-    split = [_segments(pattern) for pattern in patterns if pattern]
-    single = [segments[1] for segments in split if segments[0] == "**" and len(segments) == 2]
-    longer = [segments for segments in split if segments[0] != "**" or len(segments) != 2]
-    last = re.compile("|".join(map(translate, single)) or "(?!)").match
-    compiled = []
-    for segments in longer:
-        matchers = (
-            None if segment == "**" else re.compile(translate(segment)).match
-            for segment in segments
-        )
-        compiled.append(tuple(matchers))
-    return last, tuple(compiled)
+def _compile_globs(patterns: tuple[str, ...]) -> _Globs:
+    last_names: list[str] = []
+    from_root: list[tuple[Segment, ...]] = []
+    for pattern in filter(None, patterns):
+        segments = _segments(pattern)
+        if len(segments) == 2 and segments[0] == "**":
+            last_names.append(translate(segments[1]))
+        else:
+            from_root.append(tuple(map(_compile_segment, segments)))
+    any_last_name = "|".join(last_names) or "(?!)"
+    return _Globs(re.compile(any_last_name).match, tuple(from_root))
+
+
+def _compile_segment(segment: str) -> Segment:
+    return None if segment == "**" else re.compile(translate(segment)).match
 
 
 def _segments(pattern: str) -> list[str]:

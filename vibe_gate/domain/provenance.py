@@ -61,9 +61,11 @@ def agents_in(environ: Mapping[str, str]) -> dict[str, str]:
     not set.
     """
     agents = {name: agent for name, agent in AGENT_VARIABLES.items() if environ.get(name)}
-    for sign in known_agents.VARIABLES:
-        value = environ.get(sign.text, "").lower().partition("@")[0]
-        if sign.value and value == sign.value and sign.agent not in agents.values():
+    signs_by_value = [sign for sign in known_agents.VARIABLES if sign.value]
+    for sign in signs_by_value:
+        text = environ.get(sign.text, "").lower()
+        value, _, _ = text.partition("@")
+        if value == sign.value and sign.agent not in agents.values():
             agents[f"{sign.text}={value}"] = sign.agent
     return agents
 
@@ -119,23 +121,27 @@ def agents_named(hints: Iterable[AgentHint]) -> tuple[str, ...]:
 def _commit_hints(commit: Commit) -> list[AgentHint]:
     hints: list[AgentHint] = []
     for role, email in _roles_of(commit):
-        if agent := _agent_of(email):
-            hint = AddressHint(
-                commit=commit.id, role=role, address=email[:MAX_HINT_TEXT], agent=agent
-            )
-            hints.append(hint)
-    for match in _TRAILER.finditer(commit.message):
-        name, value = match[1].lower(), match[2].strip()
-        address = _ADDRESS.search(value)
-        agent = _agent_of(address[1]) if address else None
+        agent = _agent_of(email)
         if agent:
-            hints.append(TrailerHint(commit=commit.id, name=match[1], agent=agent))
-        elif name in _AGENT_TRAILERS:
-            cut_value = value[:MAX_HINT_TEXT]
-            hints.append(TrailerHint(commit=commit.id, name=match[1], value=cut_value))
-    if generated := _GENERATED.search(commit.message):
+            address = email[:MAX_HINT_TEXT]
+            hints.append(AddressHint(commit=commit.id, role=role, address=address, agent=agent))
+    for match in _TRAILER.finditer(commit.message):
+        hints += _trailer_hints(commit, match[1], match[2].strip())
+    generated = _GENERATED.search(commit.message)
+    if generated:
         hints.append(GeneratedHint(commit=commit.id, agent=generated[1]))
     return hints
+
+
+def _trailer_hints(commit: Commit, name: str, value: str) -> list[AgentHint]:
+    """What a trailer says of agents: by an address, or by its name alone."""
+    address = _ADDRESS.search(value)
+    agent = _agent_of(address[1]) if address else None
+    if agent:
+        return [TrailerHint(commit=commit.id, name=name, agent=agent)]
+    if name.lower() in _AGENT_TRAILERS:
+        return [TrailerHint(commit=commit.id, name=name, value=value[:MAX_HINT_TEXT])]
+    return []
 
 
 def _roles_of(commit: Commit) -> tuple[tuple[Literal["author", "committer"], str], ...]:
@@ -143,7 +149,10 @@ def _roles_of(commit: Commit) -> tuple[tuple[Literal["author", "committer"], str
 
 
 def _agent_of(email: str) -> str | None:
-    return next((agent for pattern, agent in AGENT_ADDRESSES if pattern.search(email)), None)
+    for pattern, agent in AGENT_ADDRESSES:
+        if pattern.search(email):
+            return agent
+    return None
 
 
 RecordKind = Literal["reviewed", "not-reviewed", "bypassed", "rewritten"]

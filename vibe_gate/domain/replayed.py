@@ -291,8 +291,10 @@ def _first_unanswered(results: Iterable[CriterionResult]) -> Cause | None:
 def _by_criterion(summary: Summary, choice: RubricChoice) -> dict[tuple[str, str], CriterionResult]:
     results = {}
     for rubric in summary.rubrics:
-        if choice.has(rubric.id):
-            results.update({(rubric.id, criterion.id): criterion for criterion in rubric.criteria})
+        if not choice.has(rubric.id):
+            continue
+        for criterion in rubric.criteria:
+            results[rubric.id, criterion.id] = criterion
     return results
 
 
