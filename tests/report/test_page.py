@@ -398,25 +398,23 @@ def test_what_no_tab_shows_is_hidden_before_the_script_has_run(
 
 
 def test_without_scripts_a_box_of_the_graph_leads_to_its_turn_and_to_its_fold(
-    browser: Browser, pages: dict[str, str]
+    bare: Page, pages: dict[str, str]
 ) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    tab = context.new_page()
-    tab.goto(pages["graph"])
-    picture = tab.locator(".nodes.picture").first
+    bare.goto(pages["graph"])
+    picture = bare.locator(".nodes.picture").first
     picture.locator("svg", has_text="fix-01").locator("text").first.click()
-    expect(tab.locator('[id="loop=fix-01"]')).to_be_in_viewport()
+    expect(bare.locator('[id="loop=fix-01"]')).to_be_in_viewport()
     picture.locator("svg", has_text="plan").locator("text").first.click()
-    expect(tab.locator("tr", has_text="plan/turn-001").first).to_be_in_viewport()
-    tab.emulate_media(media="print")
+    expect(bare.locator("tr", has_text="plan/turn-001").first).to_be_in_viewport()
+    bare.emulate_media(media="print")
     expect(picture).to_be_visible()
-    assert picture.bounding_box()["width"] <= tab.viewport_size["width"]
+    assert picture.bounding_box()["width"] <= bare.viewport_size["width"]
     expect(picture.get_by_text("pass · 42.0 s", exact=True)).to_be_visible()
-    tab.goto(pages["large"])
-    assert picture.bounding_box()["width"] <= tab.viewport_size["width"]
+    bare.goto(pages["large"])
+    assert picture.bounding_box()["width"] <= bare.viewport_size["width"]
     expect(picture.get_by_text("plan", exact=True)).to_be_visible()
     expect(picture.get_by_text("pass · 42.0 s", exact=True).first).to_be_hidden()
-    context.close()
+    bare.emulate_media(media="screen")
 
 
 FULLEST = (
@@ -468,25 +466,24 @@ def test_it_has_no_serious_fault_of_accessibility(
     assert not faults, json.dumps(faults, indent=1)
 
 
-def test_all_of_it_is_on_paper_and_without_scripts(browser: Browser, pages: dict[str, str]) -> None:
-    for scripts in (True, False):
-        context = browser.new_context(java_script_enabled=scripts)
-        tab = context.new_page()
-        tab.goto(f"{pages['written']}#activity")
-        if scripts:
-            tab.emulate_media(media="print")
-            expect(tab.locator(".app").first).to_be_hidden()
-            assert tab.locator("#verdict").bounding_box()["x"] >= 14
+def test_all_of_it_is_on_paper_and_without_scripts(
+    tab: Page, bare: Page, pages: dict[str, str]
+) -> None:
+    for page in (tab, bare):
+        page.goto(f"{pages['written']}#activity")
+        if page is tab:
+            page.emulate_media(media="print")
+            expect(page.locator(".app").first).to_be_hidden()
+            assert page.locator("#verdict").bounding_box()["x"] >= 14
         for name in TABS:
-            expect(tab.locator(f"#{name} h2").first).to_be_visible()
+            expect(page.locator(f"#{name} h2").first).to_be_visible()
         for text in ("A number is no text.", "No secret.", "budget", "src/part2/module_2.py", "judge-quality/turn-001",
                      "Keep the names.", "characters left out here"):  # fmt: skip
-            expect(tab.locator("main").get_by_text(text).first).to_be_visible()
-        if not scripts:
-            tab.locator(".votes summary").first.click()
-        expect(tab.locator("[data-vote='1']")).to_be_visible()
-        tab.goto(pages["rounds"])
+            expect(page.locator("main").get_by_text(text).first).to_be_visible()
+        if page is bare:
+            page.locator(".votes summary").first.click()
+        expect(page.locator("[data-vote='1']")).to_be_visible()
+        page.goto(pages["rounds"])
         for text in ("1 new, 0 still open, 1 fixed.", "not found again", "onerror=window.ran=1"):
-            expect(tab.locator("#verdict").get_by_text(text).first).to_be_visible()
-        expect(tab.locator("#rounds-1 svg")).to_be_visible()
-        context.close()
+            expect(page.locator("#verdict").get_by_text(text).first).to_be_visible()
+        expect(page.locator("#rounds-1 svg")).to_be_visible()

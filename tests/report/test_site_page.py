@@ -182,16 +182,12 @@ def test_nothing_of_others_runs_and_axe_has_nothing_to_say(
 
 
 def test_it_can_be_read_without_scripts_and_printed(
-    browser: Browser, tab: Page, pages: dict[str, str]
+    bare: Page, tab: Page, pages: dict[str, str]
 ) -> None:
-    bare = browser.new_context(
-        java_script_enabled=False, viewport={"width": 1300, "height": 900}
-    ).new_page()
     bare.goto(pages["many"])
     expect(bare.locator("#list tbody tr")).to_have_count(300)
     expect(bare.locator("#told")).to_contain_text("The newest 300; scripts show all")
     expect(bare.locator("#runs-over-time svg rect.fail").first).to_be_visible()
-    bare.context.close()
     tab.goto(pages["small"])
     static = [row.inner_text() for row in tab.locator("#list tbody tr").all()]
     tab.emulate_media(media="print")
@@ -246,13 +242,9 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(tab: Page, pages: dict[str,
 
 
 def test_a_row_is_the_same_with_scripts_and_without(
-    browser: Browser, tab: Page, pages: dict[str, str]
+    bare: Page, tab: Page, pages: dict[str, str]
 ) -> None:
-    bare = browser.new_context(
-        java_script_enabled=False, viewport={"width": 1300, "height": 900}
-    ).new_page()
     bare.goto(pages["hostile"])
     tab.goto(pages["hostile"])
     rows = "#list tbody tr"
     assert tab.locator(rows).all_inner_texts() == bare.locator(rows).all_inner_texts()
-    bare.context.close()

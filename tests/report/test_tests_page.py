@@ -125,18 +125,14 @@ def test_nothing_of_others_runs_and_axe_has_nothing_to_say(
 
 
 def test_it_can_be_read_without_scripts_and_printed(
-    browser: Browser, tab: Page, pages: dict[str, str]
+    bare: Page, tab: Page, pages: dict[str, str]
 ) -> None:
-    bare = browser.new_context(
-        java_script_enabled=False, viewport={"width": 1300, "height": 900}
-    ).new_page()
     for name in ("small", "hostile"):
         bare.goto(pages[name])
         tab.goto(pages[name])
         for rows in ("#grid tbody tr", "#list tbody tr"):
             assert bare.locator(rows).all_inner_texts() == tab.locator(rows).all_inner_texts()
         expect(bare.locator("#rate-by-test svg circle").first).to_be_visible()
-    bare.context.close()
     tab.emulate_media(media="print")
     expect(tab.locator("#tests-tools")).to_be_hidden()
     expect(tab.locator("#grid")).to_be_visible()
