@@ -39,7 +39,11 @@ import sdk_alone  # noqa: F401 - before the SDK
 from msgspec import Struct
 
 import vibe_gate
+from vibe_gate.agent import sdk_version
+from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain.escape import _LazyPattern
+from vibe_gate.domain.paths import matches_any_glob
+from vibe_gate.domain.tables import keys_of
 from vibe_gate.faces.cli import main
 from vibe_gate.secrets import find_secrets
 from vibe_gate.secrets.rules import RULES
@@ -179,6 +183,7 @@ def _load() -> None:
         importlib.import_module(name)
     _build(Struct)
     _compile_expressions()
+    sdk_version()
 
 
 def _compile_expressions() -> None:
@@ -188,17 +193,20 @@ def _compile_expressions() -> None:
     for lazy in gc.get_objects():
         if isinstance(lazy, _LazyPattern):
             lazy.pattern  # noqa: B018
+    matches_any_glob("", TEST_FILES)
     keywords = {keyword for rule in RULES for keyword in rule.keywords}
     find_secrets("\n".join(keywords))
 
 
 def _build(base: type[Struct]) -> None:
-    """Have msgspec look at the types of all documents, which it would do when each is read
-    first.
+    """Have msgspec look at the types of all documents, and us at those of all tables, which is done
+    when each is read first.
     """
     for kind in base.__subclasses__():
         with contextlib.suppress(ValueError, TypeError, NameError):
             msgspec.convert({}, kind)
+        with contextlib.suppress(NameError):
+            keys_of(kind)
         _build(kind)
 
 

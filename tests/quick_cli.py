@@ -10,18 +10,22 @@ same. A session that is kept goes on from its transcript. Whatever else a script
 tools, retries) ends it, and the fixture `quick_agents` fails the test: then the CLI is the subject,
 and the test takes `real_cli`.
 
-It imports little, because imports are what a start costs.
+Imports are what a start costs, so it has only what is built into the interpreter: `json`, `socket`
+and `typing` take three times as long to load as a conversation does.
 """
 
 # ruff: noqa: PTH103 - pathlib is an import
 
 from __future__ import annotations
 
-import json
+import _json
+import _socket
 import os
-import socket
 import sys
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 ANSWER_TOOL = "StructuredOutput"
 VERSION = "2.1.332"
@@ -29,7 +33,31 @@ UNKNOWN = 404
 FINAL = ("refusal", "max_tokens")
 """Stop reasons after which the CLI asks once more, which the gateway refuses."""
 
-Json = dict[str, Any]
+Json = dict
+
+
+class _Reading:
+    """What the interpreter's own reader of JSON is to make of numbers and objects."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+_read_json = _json.make_scanner(_Reading)
+
+
+def _parse(text: str | bytes) -> Any:
+    words = text if isinstance(text, str) else text.decode()
+    return _read_json(words.strip(), 0)[0]
+
+
+def _written(value: object, quoted: Any = _json.encode_basestring_ascii, space: str = " ") -> str:
+    """The value as `json.dumps` writes it."""
+    encode = _json.make_encoder(
+        None, None, quoted, None, f":{space}", f",{space}", False, False, True
+    )
+    return "".join(encode(value, 0))
 
 
 class Cli:
@@ -54,7 +82,7 @@ class Cli:
     def read_transcript(self) -> None:
         """Go on after the message `--resume-session-at`, or after the newest."""
         with open(self.transcript_path(), encoding="utf-8") as file:
-            entries = [json.loads(line) for line in file]
+            entries = [_parse(line) for line in file]
         messages = [entry for entry in entries if entry["type"] in ("user", "assistant")]
         parents = {entry["uuid"]: entry for entry in messages}
         self.last = name = self.option.get("--resume-session-at") or messages[-1]["uuid"]
@@ -79,9 +107,7 @@ class Cli:
         return f"{os.environ['CLAUDE_CONFIG_DIR']}/projects/{project}/{self.session}.jsonl"
 
     def say(self, **message: Any) -> None:
-        sys.stdout.write(
-            json.dumps({"uuid": _uuid(), **message, "session_id": self.session}) + "\n"
-        )
+        sys.stdout.write(_written({"uuid": _uuid(), **message, "session_id": self.session}) + "\n")
         sys.stdout.flush()
 
     def tell(self, kind: str, message: Json) -> None:
@@ -151,7 +177,7 @@ class Cli:
 
     def prompt(self) -> object:
         while True:
-            message = json.loads(sys.stdin.readline() or _refuse("no prompt"))
+            message = _parse(sys.stdin.readline() or _refuse("no prompt"))
             if message["type"] == "user":
                 return message["message"]["content"]
             asked = message["request"]
@@ -183,10 +209,10 @@ class Cli:
             request = {"subtype": "hook_callback", "callback_id": callback, "input": given | about}
             request["tool_use_id"] = about.get("tool_use_id") or _uuid()
             self.say(type="control_request", request_id=_uuid(), request=request)
-            answer = json.loads(sys.stdin.readline() or _refuse("no answer of a hook"))
+            answer = _parse(sys.stdin.readline() or _refuse("no answer of a hook"))
             if answer["type"] != "control_response":
                 _refuse(f"no answer of a hook: {answer}")
-            if '"deny"' in json.dumps(answer):
+            if '"deny"' in _written(answer):
                 if about.get("tool_name") != ANSWER_TOOL or name != "PreToolUse":
                     _refuse(f"a hook that says no: {answer}")
                 said = answer["response"]["response"]["hookSpecificOutput"][
@@ -197,7 +223,7 @@ class Cli:
     def request(self, tools: list[str]) -> Json:
         with open(self.option["--system-prompt-file"], encoding="utf-8") as file:
             system = file.read()
-        schemas = {ANSWER_TOOL: json.loads(self.option.get("--json-schema", "{}"))}
+        schemas = {ANSWER_TOOL: _parse(self.option.get("--json-schema", "{}"))}
         return {
             "model": self.option["--model"],
             "messages": self.messages,
@@ -220,7 +246,7 @@ class Cli:
         if status is None:
             text = "API Error: Connection to the API was lost (StreamTruncated). This is usually temporary."
         else:
-            text = f"{words} API Error: {status} {json.loads(body)['error']['message']}"
+            text = f"{words} API Error: {status} {_parse(body)['error']['message']}"
         message = {
             "id": _uuid(),
             "type": "message",
@@ -257,7 +283,7 @@ class Cli:
                 _add(block, parts, event["delta"])
             elif kind == "content_block_stop":
                 if block["type"] == "tool_use":
-                    block["input"] = json.loads("".join(parts))
+                    block["input"] = _parse("".join(parts))
                 self.tell("assistant", message | {"content": [block]})
                 said.append(block)
                 if block["type"] == "tool_use":
@@ -317,7 +343,7 @@ class Cli:
         if not answers:
             return ended | {"result": text}
         answer = answers[-1]["input"]
-        written = json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
+        written = _written(answer, _json.encode_basestring, "")
         return ended | {"result": written, "structured_output": answer}
 
     def about(self, call: Json) -> Json:
@@ -390,34 +416,37 @@ def _post(body: Json) -> tuple[int, bytes]:
     """The status and the whole body of what the model's address answers."""
     host, _, path = os.environ["ANTHROPIC_BASE_URL"].removeprefix("http://").partition("/")
     name, _, port = host.partition(":")
-    data = json.dumps(body).encode()
+    data = _written(body).encode()
     head = (
         f"POST /{path}/v1/messages HTTP/1.1\r\nhost: {host}\r\ncontent-length: {len(data)}\r\n"
         "content-type: application/json\r\nanthropic-version: 2023-06-01\r\nconnection: close\r\n"
         f"user-agent: claude-cli/0 (quick_cli)\r\nx-api-key: {os.environ['ANTHROPIC_API_KEY']}\r\n\r\n"
     )
-    with socket.create_connection((name, int(port))) as there, there.makefile("rb") as answer:
-        there.sendall(head.encode() + data)
-        status = int(answer.readline().split()[1])
-        fields = dict(
-            line.lower().rstrip().split(b": ", 1) for line in iter(answer.readline, b"\r\n")
-        )
-        if fields.get(b"transfer-encoding") != b"chunked":
-            return status, answer.read(int(fields[b"content-length"]))
-        chunks = b""
-        while line := answer.readline().strip():  # none: the answer was cut
-            if line == b"0":
-                break
-            chunks += answer.read(int(line, 16))
-            answer.readline()
-        return status, chunks
+    server = _socket.socket(_socket.AF_INET)
+    server.connect((name, int(port)))
+    server.sendall(head.encode() + data)
+    answer = b"".join(iter(lambda: server.recv(65536), b""))
+    server.close()
+    fields, _, content = answer.partition(b"\r\n\r\n")
+    status = int(fields.split(b" ", 2)[1])
+    if b"transfer-encoding: chunked" not in fields.lower():
+        return status, content
+    chunks = b""
+    while content:  # without the last one of no length: the answer was cut
+        length, _, content = content.partition(b"\r\n")
+        number = int(length, 16)
+        if number == 0:
+            break
+        chunks += content[:number]
+        content = content[number + 2 :]
+    return status, chunks
 
 
 def _events(body: bytes) -> list[Json]:
     lines = [
         line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")
     ]
-    return [json.loads(line) for line in lines]
+    return [_parse(line) for line in lines]
 
 
 def _uuid() -> str:
@@ -431,10 +460,3 @@ def _refuse(what: str) -> Any:
     with open(f"{sys.argv[0]}.refused", "a", encoding="utf-8") as file:
         file.write(f"{what}\n")
     sys.exit(1)
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"{VERSION} (quick)\n")
-    else:
-        Cli(sys.argv[1:]).run()

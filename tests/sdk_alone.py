@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import shlex
 import shutil
 import sys
 import tempfile
 from pathlib import Path
+
+from quick_cli import VERSION
 
 _spec = importlib.util.find_spec("claude_agent_sdk")
 assert _spec is not None and _spec.origin is not None
@@ -24,13 +27,21 @@ atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 REAL = _sdk / "_bundled"
 QUICK = _folder / "quick"
+QUICK_PYTHON = f"""\
+import sys
+sys.path.append({str(Path(__file__).parent)!r})
+import quick_cli
+quick_cli.Cli(sys.argv[1:]).run()
+"""
+"""What that program is once it holds a conversation: compiled once, unlike a script."""
+
 SITE = _folder / "site"
 """Where Python finds the SDK without it: for programs that a test starts, as PYTHONPATH."""
 
 
 def refused() -> str:
     """What `quick_cli.py` was asked for since the last call, and is not made for."""
-    told = QUICK / "claude.refused"
+    told = QUICK / "claude.py.refused"
     if not told.exists():
         return ""
     text = told.read_text()
@@ -47,8 +58,12 @@ def _install() -> None:
     sys.path.insert(0, str(SITE))
     QUICK.mkdir()
     program = QUICK / "claude"
-    source = Path(__file__).with_name("quick_cli.py").read_text()
-    program.write_text(f"#!{sys.executable} -IS\n{source}")
+    conversation = QUICK / "claude.py"
+    conversation.write_text(QUICK_PYTHON)
+    program.write_text(
+        f"#!/bin/sh\n[ \"$1\" != --version ] || exec echo '{VERSION} (quick)'\n"
+        f'exec {shlex.quote(sys.executable)} -IS {shlex.quote(str(conversation))} "$@"\n'
+    )
     program.chmod(0o755)
 
 

@@ -69,13 +69,6 @@ from vibe_gate.faces.cli import main
 sys.exit(main())"""
 """The program, without half a minute of waits for GitHub."""
 NOWHERE = "http://127.0.0.1:9"
-QUICK = (
-    (sdk_alone.QUICK / "claude")
-    .read_text()
-    .partition("\n")[2]
-    .replace("from __future__ import annotations", "")
-)
-
 Given = dict[str, str]
 Broken = Callable[[Path], object]
 
@@ -132,7 +125,7 @@ NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
 TWICE = Turn(ToolUse("StructuredOutput", PASSES), ToolUse("StructuredOutput", PASSES))
 DENIED = Turn(ToolUse("Read", {"file_path": "/etc/passwd"}))
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
-WRITES = f"import os\nopen(os.environ['PWD'] + '/after/new', 'w').close()\n{QUICK}"
+WRITES = f"import os\nopen(os.environ['PWD'] + '/after/new', 'w').close()\n{sdk_alone.QUICK_PYTHON}"
 
 STATES = {
     # What is missing on this machine

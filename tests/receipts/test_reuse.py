@@ -141,7 +141,7 @@ def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(pass
 
 
 def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(
-    passed, tmp_path, monkeypatch
+    passed, tmp_path, monkeypatch, request
 ):
     another = tmp_path / "site/claude_agent_sdk-99.0.dist-info"
     another.mkdir(parents=True)
@@ -149,6 +149,8 @@ def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(
         "Metadata-Version: 2.1\nName: claude-agent-sdk\nVersion: 99.0\n"
     )
     monkeypatch.syspath_prepend(another.parent)
+    request.addfinalizer(sdk_version.cache_clear)
+    sdk_version.cache_clear()
     assert sdk_version() == "99.0"
     assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 0
 

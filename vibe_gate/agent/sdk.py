@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from vibe_gate.errors import AgentError
@@ -67,8 +68,12 @@ def program_versions(search_path: str, home: Path) -> dict[str, str]:
     return {name: version for name, version in versions.items() if version}
 
 
+@cache
 def sdk_version() -> str:
-    """Version of claude-agent-sdk; "" if it is not installed, which checks do not need."""
+    """Version of claude-agent-sdk; "" if it is not installed, which checks do not need.
+
+    Read once: a review puts it into its questions, its receipt and its run.
+    """
     from importlib.metadata import PackageNotFoundError, version  # checks do without its 20 ms
 
     try:
