@@ -146,9 +146,9 @@ class Calibration(Struct, frozen=True):
     @property
     def looks_again(self) -> bool:
         """Whether a fail is put to a second look."""
-        rubric_ids = {asking.case.file.rubric for asking in self.missing}
-        rubrics = [rubric for rubric in self.cases.gate.rubrics if rubric.id in rubric_ids]
-        return any(rubric.second_look != "never" for rubric in rubrics)
+        asked_ids = {asking.case.file.rubric for asking in self.missing}
+        asked_rubrics = [rubric for rubric in self.cases.gate.rubrics if rubric.id in asked_ids]
+        return any(rubric.second_look != "never" for rubric in asked_rubrics)
 
     def most_usd(self, max_cost_usd: float | None) -> float:
         """What it can cost: the gate's limit of a review for each that is missing, or the limit of
@@ -157,7 +157,9 @@ class Calibration(Struct, frozen=True):
         if self.wire == "replay":
             return 0.0
         usd = len(self.missing) * self.cases.max_cost_usd
-        return usd if max_cost_usd is None else min(usd, max_cost_usd)
+        if max_cost_usd is None:
+            return usd
+        return min(usd, max_cost_usd)
 
     def _limit(self, max_cost_usd: float | None) -> float:
         """USD for all together; a replay has no limit."""
@@ -212,7 +214,9 @@ class Calibration(Struct, frozen=True):
 
         def with_budget(task: CaseTask) -> CaseTask | None:
             limit = budget.reserve(self.cases.max_cost_usd)
-            return None if limit is None else replace(task, max_cost_usd=limit)
+            if limit is None:
+                return None
+            return replace(task, max_cost_usd=limit)
 
         with open_state(self.cases.repository.common_dir) as state:
             for end in carry_out_tasks(tasks, do, workers, with_budget):
@@ -291,11 +295,11 @@ class Calibration(Struct, frozen=True):
             answers = [self.answers[asking] for asking in askings_of_case]
             answered_cases.append((case, answers))
             versions.update(answer.cli for answer in answers)
-        measures = []
-        for criterion in rubric.judge_criteria:
-            measure = _measure_criterion(criterion, rubric, answered_cases)
-            if measure is not None:
-                measures.append(measure)
+        all_measures = [
+            _measure_criterion(criterion, rubric, answered_cases)
+            for criterion in rubric.judge_criteria
+        ]
+        measures = [measure for measure in all_measures if measure is not None]
         baseline = Baseline(
             schema=1,
             rubric=rubric.id,
@@ -363,17 +367,21 @@ def kept_answer_of(result: CaseResult) -> tuple[KeptAnswer | None, str]:
     """What a review of a case came to; None, and why, if a question of its judge has no answer."""
     if result.summary is None:
         return None, "; ".join(result.reasons)
-    criteria = [
-        criterion for criterion in result.summary.rubrics[0].criteria if criterion.kind == "judge"
-    ]
-    for criterion in criteria:
+    outcomes: dict[str, Outcome] = {}
+    refuted_ids: list[str] = []
+    for criterion in result.summary.rubrics[0].criteria:
+        if criterion.kind != "judge":
+            continue
         reason = _reason_for_no_answer(criterion)
         if reason:
             return None, f"{criterion.id}: {reason}"
+        outcomes[criterion.id] = criterion.outcome
+        if criterion.decided_by == "refuted":
+            refuted_ids.append(criterion.id)
     model_use = result.model_use
     answer = KeptAnswer(
-        outcomes={criterion.id: criterion.outcome for criterion in criteria},
-        refuted=tuple(criterion.id for criterion in criteria if criterion.decided_by == "refuted"),
+        outcomes=outcomes,
+        refuted=tuple(refuted_ids),
         tokens=model_use.tokens if model_use else 0,
         usd=round(model_use.usd, 6) if model_use else 0.0,
         cli=result.cli,
@@ -443,8 +451,10 @@ def _read_answer(state: CloneState, key: str, now: datetime) -> KeptAnswer | Non
     if not key:
         return None
     try:
-        answer = state.answers.get(key, now)
-        return None if answer is None else read(KeptAnswer, answer)
+        document = state.answers.get(key, now)
+        if document is None:
+            return None
+        return read(KeptAnswer, document)
     except ValueError:  # written by another version, or by someone else
         return None
 

@@ -366,8 +366,12 @@ def _is_undecided(criterion: CriterionResult) -> bool:
 
 def _folder_trees(tree: Tree, case: Case) -> tuple[str, str]:
     """The trees of the case's folders before/ and after/; one that it does not have is empty."""
-    before, after = (tree.entry(f"{case.folder}/{side}".encode()) for side in SIDES)
-    return before.id if before else EMPTY_TREE, after.id if after else EMPTY_TREE
+    tree_ids = []
+    for side in SIDES:
+        entry = tree.entry(f"{case.folder}/{side}".encode())
+        tree_ids.append(entry.id if entry else EMPTY_TREE)
+    before, after = tree_ids
+    return before, after
 
 
 def _replace_cassette(cassette: Path, recording: Path) -> None:

@@ -232,8 +232,12 @@ class _DaskExecutor(Executor):
 
     def _archive_for(self, task: object) -> bytes:
         """The archive of the stored run that a task needs there, b"" for none. GateError."""
-        place = self._place_of_stored_run(task) if self._setup.sends_repository else ""
-        return self._command_repository.archive_run(place) if place else b""
+        if not self._setup.sends_repository:
+            return b""
+        place = self._place_of_stored_run(task)
+        if not place:
+            return b""
+        return self._command_repository.archive_run(place)
 
     def _pass_on_end(self, future: Future[Any], sent: distributed.Future) -> None:
         """Hand on how a task ended. Dask calls this in a thread of its own, for one task after the

@@ -7,9 +7,9 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
-from vibe_gate.domain.change import Change, FileVersion
+from vibe_gate.domain.change import Change, FileDiff, FileVersion
 from vibe_gate.domain.summary import LeftAlone, Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.domain.waiver import Waiver
@@ -138,70 +138,92 @@ def conclude_run(
         applies: As `apply` of RunRequest.
     """
     run, tree = stages.run, stages.trees.own
+    repository = tree.repository
     change = tree.change if reviewing else tree.current
-    agents_change = tree.agents_change if tree.is_changed else None
-    patch = tree.repository.patch(agents_change) if agents_change else b""
-    record_contents(tree.repository, change, run)
-    if patch:
-        run.record.keep_agents_patch(patch)
+    made_change = _made_change(tree)
+    record_contents(repository, change, run)
+    if made_change.patch:
+        run.record.keep_agents_patch(made_change.patch)
+
     verdicts = _verdicts_of(stages, reviewing=reviewing)
-    # () of what only the workspace holds.
-    changed_paths = paths_changed_since(tree.repository, change)
+    changed_paths = paths_changed_since(repository, change)  # () of what only the workspace holds
     intact = not changed_paths and all(verdict.intact for verdict in verdicts.counting)
+    problem_outcome, problem_text = problem or (None, "")
     outcome: RunOutcome = "error"
     if intact:
-        outcome = (
-            problem[0] if problem else _outcome_of(stages.graph, verdicts, reviewing=reviewing)
-        )
+        outcome = problem_outcome or _outcome_of(stages.graph, verdicts, reviewing=reviewing)
     decided = _summary(workflow, stages, change, verdicts.counting, outcome, intact=intact)
     issuer = _issuer(stages, change, verdicts.counting, decided) if intact else None
     summary = seal_run(decided, _waivers_of(verdicts.counting), issuer, run)
+
     notes = [
-        problem[1] if problem else "",
+        problem_text,
         *changed_note(changed_paths),
         *_notes(stages, verdicts.counting),
         *_round_notes(stages),
         *_unsettled_notes(verdicts.stale, is_unasked=reviewing and not verdicts.counting),
         *stages.model.notes(),
-        *(issuer.notes if issuer else ()),
-        unshared_note,
-        *store_notes(run),
     ]
-    changed_files = agents_change.files if agents_change else ()
-    steering_files = find_steering_files(stages.facts.gate, changed_files)
-    patch_file = _patch_file(stages, patch) if patch else None
+    if issuer is not None:
+        notes += issuer.notes
+    notes += [unshared_note, *store_notes(run)]
+    redact = run.redactor.text
+    review = Review(
+        summary,
+        tuple(dict.fromkeys(redact(note) for note in notes if note)),
+        stages.facts.gate,
+        root=repository.root,
+        unshared=run_to_share(summary, repository, run),
+        store_root=repository.store_root,
+        unrecorded=unrecorded_note(run),
+    )
+
+    steering_files = find_steering_files(stages.facts.gate, made_change.files)
+    patch_file = _patch_file(stages, made_change.patch) if made_change.patch else None
     applied = False
     unapplied: GateError | None = None
-    if applies and patch_file is not None and not steering_files and summary.exit_code == PASS:
-        unapplied = _apply_patch(tree, patch, patch_file)
+    may_apply = applies and not steering_files and summary.exit_code == PASS
+    if may_apply and patch_file is not None:
+        unapplied = _apply_patch(tree, made_change.patch, patch_file)
         applied = unapplied is None
-    redact = run.redactor.text
     return WorkflowRun(
-        review=Review(
-            summary,
-            tuple(dict.fromkeys(redact(note) for note in notes if note)),
-            stages.facts.gate,
-            root=tree.repository.root,
-            unshared=run_to_share(summary, tree.repository, run),
-            store_root=tree.repository.store_root,
-            unrecorded=unrecorded_note(run),
-        ),
+        review=review,
         results=tuple(stages.graph.results),
         bundle=run.record.directory,
         unmatched=stages.model.unmatched,
-        change=agents_change,
-        names=tuple(redact(file.shown_path) for file in changed_files),
-        made=patch,
+        change=made_change.change,
+        names=tuple(redact(file.shown_path) for file in made_change.files),
+        made=made_change.patch,
         patch=patch_file,
-        said=tuple(_last_messages(stages, patch)),
+        said=tuple(_last_messages(stages, made_change.patch)),
         repair_words=tuple(_repair_words(stages)),
         steers=tuple(redact(file.shown_path) for file in steering_files),
         applied=applied,
         staged=applied and tree.change.kind == "staged",
         unapplied=unapplied,
-        left_alone=() if summary.left_alone is UNSET else summary.left_alone,
-        problem=redact(problem[1]) if problem else "",
+        left_alone=summary.left_alone or (),
+        problem=redact(problem_text),
     )
+
+
+class _MadeChange(Struct, frozen=True):
+    """What the run's agents changed."""
+
+    change: Change | None
+    """None if they changed nothing."""
+    patch: bytes
+
+    @property
+    def files(self) -> tuple[FileDiff, ...]:
+        """The files that they changed."""
+        return self.change.files if self.change else ()
+
+
+def _made_change(tree: RunTree) -> _MadeChange:
+    if not tree.is_changed:
+        return _MadeChange(None, b"")
+    change = tree.agents_change
+    return _MadeChange(change, tree.repository.patch(change))
 
 
 class _Verdicts(Struct, frozen=True):
@@ -251,7 +273,7 @@ def _patch_file(stages: Stages, patch: bytes) -> Path | None:
     nowhere.
     """
     run, repository = stages.run, stages.trees.own.repository
-    recorded = run.record.directory / "made.patch"
+    recorded = run.record.directory / "made_change.patch"
     if not run.record.lost or recorded.is_file():
         return recorded
     return repository.keep_patch(run.record.run_id, run.redactor.data(patch))
@@ -284,8 +306,10 @@ def _repair_words(stages: Stages) -> Iterator[tuple[str, str]]:
         return
     latest_nodes = stages.graph.latest_nodes()
     for result in repair_turns(stages.graph.results):
+        if result.node in latest_nodes:
+            continue
         words = stages.public_words(without_left_alone(result.message), result.patch)
-        if words.strip() and result.node not in latest_nodes:
+        if words.strip():
             yield result.node, words
 
 
@@ -350,7 +374,9 @@ def collect_agent_writes(stages: Stages) -> Iterator[AppliedWrite]:
 
 
 def _text_of(repository: Repository, version: FileVersion | None) -> str:
-    return repository.read(version).decode("utf-8", "replace") if version else ""
+    if version is None:
+        return ""
+    return repository.read(version).decode("utf-8", "replace")
 
 
 def _summary(
@@ -411,8 +437,10 @@ def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
 
 def _round_notes(stages: Stages) -> Iterator[str]:
     """What became of the findings over the rounds of a repair."""
+    if stages.repair is None:
+        return
     rounds = reviewed_rounds(stages.graph.results, stages.trees.own.start)
-    if stages.repair is not None and any(reviewed.number for reviewed in rounds):
+    if any(reviewed.number for reviewed in rounds):
         yield rounds_sentence(list_findings(rounds), rounds[-1].number)
 
 

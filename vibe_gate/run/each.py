@@ -237,10 +237,12 @@ def counts_here(summary: Summary, *, in_ci: bool) -> bool:
     """
     if summary.exit_code != PASS or not in_ci:
         return True
-    keyless = [criterion for criterion in summary.criteria if queries.has_cause(criterion, NoKey)]
-    left_out = any(criterion.outcome == "not_applicable" for criterion in keyless)
-    overridden = any(queries.is_overridden(finding) for finding in summary.findings)
-    return not (left_out or overridden or summary.trusted.bootstrap)
+    if summary.trusted.bootstrap or any(map(queries.is_overridden, summary.findings)):
+        return False
+    for criterion in summary.criteria:
+        if criterion.outcome == "not_applicable" and queries.has_cause(criterion, NoKey):
+            return False
+    return True
 
 
 def is_summary_settled(summary: Summary, *, has_key: bool) -> bool:
@@ -344,10 +346,13 @@ def _share_review(review: Review, task: CommitTask, remark: str) -> CommitRow:
 
     `remark`: why what was recorded did not count, or "".
     """
-    problems = review.unshared.upload() if review.unshared else ()
     row = _row(task.commit, task.title, review.summary)
-    unrecorded = "" if row.bundle else review.unrecorded
-    return replace(row, why=" ".join(filter(None, (unrecorded, remark, *problems))))
+    reasons = [remark]
+    if not row.bundle:
+        reasons.insert(0, review.unrecorded)
+    if review.unshared:
+        reasons += review.unshared.upload()
+    return replace(row, why=" ".join(filter(None, reasons)))
 
 
 def _row(commit: str, title: str, summary: Summary) -> CommitRow:

@@ -155,28 +155,26 @@ def propose_labels(
     tell(f"{counted(len(candidates), 'commit')}: who was reverted, or named by a fix")
     revert_ids = {commit.id for commit in candidates.values() if commit.is_revert}
     blames = _blames_of_messages(repository, candidates, revert_ids)
+
     replaced = _ReplacedCommits(repository, base, candidates)
-    fixes = [
-        commit for commit in candidates.values() if commit.is_fix and commit.id not in revert_ids
-    ]
-    for number, (fix, files) in enumerate(_with_code(repository, fixes)):
-        tell(f"fix {number + 1} of {len(fixes)}: whose lines it replaces")
+    other_commits = [commit for commit in candidates.values() if commit.id not in revert_ids]
+    fixes = [commit for commit in other_commits if commit.is_fix]
+    for number, (fix, files) in enumerate(_with_code(repository, fixes), start=1):
+        tell(f"fix {number} of {len(fixes)}: whose lines it replaces")
         replaced_id, blame = replaced.find_young(fix, files)
-        if blame is not None and replaced_id not in blames and replaced_id not in revert_ids:
-            blames[replaced_id] = blame
-    suspects = []
+        if blame is not None and replaced_id not in revert_ids:
+            blames.setdefault(replaced_id, blame)
+
+    proposals = []
     for commit_id, blame in blames.items():
         blaming_commit = candidates[blame.by]
-        suspects.append(_suspect(candidates[commit_id], blaming_commit, blame.reason))
+        proposals.append(_suspect(candidates[commit_id], blaming_commit, blame.reason))
     tell("long-lived commits")
     excluded_ids = blames.keys() | revert_ids | replaced.ids
-    count = min(max(2 * len(suspects), LEAST_CLEAN), MAX_CLEAN)
-    clean = _propose_clean(repository, candidates, excluded_ids, head, count)
-    return sorted(
-        [*suspects, *clean],
-        key=lambda proposal: (proposal.date, proposal.commit),
-        reverse=True,
-    )
+    clean_count = min(max(2 * len(blames), LEAST_CLEAN), MAX_CLEAN)
+    proposals += _propose_clean(repository, candidates, excluded_ids, head, clean_count)
+    proposals.sort(key=lambda proposal: (proposal.date, proposal.commit), reverse=True)
+    return proposals
 
 
 def _read_candidates(repository: Repository, base: str, head: str) -> dict[str, _Candidate]:

@@ -63,17 +63,29 @@ class AuthorLookup:
         commit = "" if self._file.is_uncommitted(row.commit) else row.commit
         if source.write is not None:
             return self._origin_of_write(row.line, commit, source.write)
-        authored_at = self._authored_at(commit) if commit else 0
-        at = iso(datetime.fromtimestamp(authored_at, UTC)) if authored_at else ""
+        at = self._date_of(commit)
         claim = self._claim_of(row) if commit else None
         if claim is not None:
             return _origin_of_claim(row.line, commit, at, claim)
+        author: Author = "unknown"
+        reason = self._reason_for_doubt(source)
+        if not reason and self._is_watched(source.commit):
+            author = "person"
+        return LineOrigin(line=row.line, commit=commit, by=author, at=at, why=reason)
+
+    def _date_of(self, commit: str) -> str:
+        """When the commit was written; "" if there is none, or if it does not tell."""
+        authored_at = self._authored_at(commit) if commit else 0
+        if not authored_at:
+            return ""
+        return iso(datetime.fromtimestamp(authored_at, UTC))
+
+    def _reason_for_doubt(self, source: LineSource) -> str:
+        """Why an agent may have written the line; "" if nothing speaks for that."""
         signs = self._signs_of(source.commit)
-        reason = signs[0].sentence if signs else source.doubt
-        if reason:
-            return LineOrigin(line=row.line, commit=commit, by="unknown", at=at, why=reason)
-        author: Author = "person" if self._is_watched(source.commit) else "unknown"
-        return LineOrigin(line=row.line, commit=commit, by=author, at=at)
+        if signs:
+            return signs[0].sentence
+        return source.doubt
 
     def _origin_of_write(self, line: int, commit: str, agent_write: AgentWrite) -> LineOrigin:
         write = agent_write.write
@@ -116,7 +128,9 @@ class AuthorLookup:
         return None
 
     def _read_claims(self, commit: str, path: str) -> tuple[TraceClaim, ...]:
-        return self._traces.claims(commit, path) if self._traces else ()
+        if self._traces is None:
+            return ()
+        return self._traces.claims(commit, path)
 
     def _read_signs(self, commit: str) -> tuple[AgentHint, ...]:
         if self._file.is_uncommitted(commit):

@@ -146,10 +146,9 @@ class LineSources:
             if old is None or not old.may_have_any(contents.values()):
                 continue
             old_numbers = self._old_numbers(row, commit, path, old)
+            open_numbers = contents.keys() - sources.keys()
             carried_numbers = {
-                number: old_numbers[number]
-                for number in contents.keys() - sources.keys()
-                if number in old_numbers
+                number: old_numbers[number] for number in open_numbers if number in old_numbers
             }
             if not carried_numbers:
                 continue
@@ -209,17 +208,19 @@ class LineSources:
         if text is None:
             return {}, ""
         state = self._texts.state(row.commit, row.path)
-        if not row.before:
-            other_chain = self._writes.similar_chain(text.lines, state, numbers)
-            chains = [*chains, other_chain] if other_chain else chains
         version = Version(state, text.blob, self._moments(row.commit))
-        doubt = self._doubt(row, version.latest, chains)
+        if not row.before:
+            similar_chain = self._writes.similar_chain(text.lines, state, numbers)
+            if similar_chain:
+                chains = [*chains, similar_chain]
         if len(chains) > 1:
             chains.sort(key=lambda chain: chain_closeness(chain, version), reverse=True)
         loose = partial(self._digests.loose, text.lines)
         writes: dict[int, AgentWrite] = {}
         for chain in chains:
-            writes |= find_writes_of_lines(chain, version, numbers - writes.keys(), loose)
+            open_numbers = numbers - writes.keys()
+            writes |= find_writes_of_lines(chain, version, open_numbers, loose)
+        doubt = self._doubt(row, version.latest, chains)
         return self._without_typed_again(row, state, writes), doubt
 
     def _doubt(self, row: BlamedLine, latest: float, chains: Sequence[Chain]) -> str:
@@ -243,12 +244,8 @@ class LineSources:
         """When the commit may have been made: by its author's clock, as earlier forms, at last."""
         if self._file.is_uncommitted(commit):
             return (math.inf,)
-        earlier_ids = self._authorship.earlier(commit)[1:]
-        rewritten_at = sorted(
-            _end_of_second(self._committed_at(earlier_id))
-            for earlier_id in earlier_ids
-            if self._repository.has(earlier_id)
-        )
+        earlier_ids = filter(self._repository.has, self._authorship.earlier(commit)[1:])
+        rewritten_at = sorted(_end_of_second(self._committed_at(old_id)) for old_id in earlier_ids)
         authored_at = _end_of_second(self._repository.authored_at(commit))
         committed_at = _end_of_second(self._committed_at(commit))
         return (authored_at, *rewritten_at, committed_at)
@@ -275,11 +272,8 @@ class LineSources:
                 if writes[run[0]].at < until and all(old_numbers[number] >= 0 for number in run):
                     retyped_numbers.update(run)
             if retyped_numbers and self._is_before(version, row):
-                writes = {
-                    number: write
-                    for number, write in writes.items()
-                    if number not in retyped_numbers
-                }
+                other_numbers = writes.keys() - retyped_numbers
+                writes = {number: writes[number] for number in other_numbers}
         return writes
 
     def _is_before(self, version: FileAt, row: BlamedLine) -> bool:
@@ -289,10 +283,8 @@ class LineSources:
         """Versions of the file that may be earlier ones, committed since then, the newest first."""
         if since == math.inf:
             return []
-        positions = [
-            number for number, version in enumerate(self._history) if version.commit == row.commit
-        ]
-        start = positions[0] + 1 if positions else 0
+        commits = [version.commit for version in self._history]
+        start = commits.index(row.commit) + 1 if row.commit in commits else 0
         earlier_versions: list[FileAt] = []
         for version in self._history[start:]:
             if version.committed + SAME_SECOND > since and version.commit != row.commit:

@@ -105,9 +105,15 @@ def _fit_section(section: str, line_numbers: Collection[int], max_length: int) -
 
 def _order_pieces(pieces: Sequence[_PatchPiece]) -> list[int]:
     """The positions of the pieces with findings, then of the others from both ends."""
-    first_positions = [position for position, piece in enumerate(pieces) if piece.has_finding]
-    other_positions = [position for position, piece in enumerate(pieces) if not piece.has_finding]
-    other_positions.sort(key=lambda position: min(position, len(pieces) - 1 - position))
+    first_positions: list[int] = []
+    other_positions: list[int] = []
+    for position, piece in enumerate(pieces):
+        if piece.has_finding:
+            first_positions.append(position)
+        else:
+            other_positions.append(position)
+    last_position = len(pieces) - 1
+    other_positions.sort(key=lambda position: min(position, last_position - position))
     return first_positions + other_positions
 
 

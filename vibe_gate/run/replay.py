@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from vibe_gate.agent import sdk_version
@@ -60,6 +60,8 @@ from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
 from vibe_gate.version import __version__
+
+T = TypeVar("T")
 
 
 class ReplayTask(Struct, frozen=True):
@@ -446,13 +448,21 @@ def _keyed_votes(
         for criterion_id, votes in votes_by_criterion.items():
             if len(votes) >= number:
                 by_criterion[criterion_id] = replace(votes[number - 1], second_look=UNSET)
+        model = _only_value(vote.model for vote in by_criterion.values())
         keys = question.vote_keys(number, question.about)
-        models = {vote.model for vote in by_criterion.values()}
-        model = models.pop() if len(models) == 1 else UNSET
-        if model is UNSET or model not in keys:
+        if model not in keys:
             continue
         vote = CastVote(by_criterion=by_criterion, model=model, unreviewed=unreviewed)
         yield keys[model], plain(vote.keep_for_later(stored.entry.bundle))
+
+
+def _only_value(values: Iterable[T | UnsetType]) -> T | None:
+    """The value that all of them are; None if they differ, are not set, or there are none."""
+    distinct_values = set(values)
+    if len(distinct_values) != 1:
+        return None
+    value = distinct_values.pop()
+    return None if value is UNSET else value
 
 
 def _keyed_second_looks(
@@ -464,9 +474,8 @@ def _keyed_second_looks(
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
     for criterion in rubric.judge_criteria:
         for votes in group_by_lines(votes_by_criterion.get(criterion.id, ())):
-            looks = {vote.second_look for vote in votes}
-            look = looks.pop() if len(looks) == 1 else UNSET
-            if look is UNSET or look.said is None:
+            look = _only_value(vote.second_look for vote in votes)
+            if look is None or look.said is None:
                 continue
             if look.dispute is not UNSET:
                 for name in look.dispute.findings:

@@ -108,10 +108,12 @@ def record_contents(
     """
     sides: list[tuple[Side, FileVersion, str]] = []
     for file in change.files:
+        old_path = paths.quote(file.old_name) if with_names else ""
+        new_path = file.shown_path if with_names else ""
         if file.before is not None:
-            sides.append(("before", file.before, paths.quote(file.old_name) if with_names else ""))
+            sides.append(("before", file.before, old_path))
         if file.after is not None:
-            sides.append(("after", file.after, file.shown_path if with_names else ""))
+            sides.append(("after", file.after, new_path))
     readable_versions = [version for _, version, _ in sides if version.size <= LARGEST_CONTENT]
     contents = repository.read_all(readable_versions)
     for side, version, path in sides:
