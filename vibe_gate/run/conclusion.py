@@ -273,7 +273,7 @@ def _patch_file(stages: Stages, patch: bytes) -> Path | None:
     nowhere.
     """
     run, repository = stages.run, stages.trees.own.repository
-    recorded = run.record.directory / "made_change.patch"
+    recorded = run.record.directory / "made.patch"
     if not run.record.lost or recorded.is_file():
         return recorded
     return repository.keep_patch(run.record.run_id, run.redactor.data(patch))
