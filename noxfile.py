@@ -88,6 +88,10 @@ def page(session: nox.Session) -> None:
     session.run("bash", ".ci/page", external=True)
 
 
+FOR_JUDGES = ("claude-agent-sdk", "ast-grep-py")
+"""What the Action installs only where a judge is asked."""
+
+
 @nox.session
 def lock(session: nox.Session) -> None:
     """The newest releases that pyproject.toml allows, into the Action's locks; read the difference
@@ -109,9 +113,7 @@ def lock(session: nox.Session) -> None:
     session.run(*compile_, "pyproject.toml", "--upgrade", "--output-file", agent)
     wanted = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
     without_sdk = Path(session.create_tmp()).resolve() / "checks.in"
-    without_sdk.write_text(
-        "\n".join(each for each in wanted if not each.startswith("claude-agent-sdk"))
-    )
+    without_sdk.write_text("\n".join(each for each in wanted if not each.startswith(FOR_JUDGES)))
     session.run(
         *compile_, str(without_sdk), "--constraint", agent, "--upgrade", "--output-file", checks
     )

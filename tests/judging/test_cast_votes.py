@@ -74,7 +74,7 @@ class Voting:
         self.rubric = rubric_of(*rubric_args, **keys)
         question = RubricQuestion(self.rubric, claims, models, ("1" * 40, "2" * 40), (), {})
         parts, unshown = brief.cut_into_parts(CHANGE, self.rubric, {}, claims, ())
-        around = Surroundings({}, {}, False, {})
+        around = Surroundings({}, ())
         self.brief = RubricBrief(question, CHANGE, around, parts, unshown, "about")
         self.record = EventLog()
         gate = built_in_gate(text_tree({}))

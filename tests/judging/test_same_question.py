@@ -38,10 +38,10 @@ question = "Are all values of queries bound?"
 paths = ["db/**"]
 """
 LIMITS = "".join(f"LIMIT_{number} = {number}\n" for number in range(40))
-LOAD = f"{LIMITS}\n\n{repos.GOOD}"
-SWALLOWS = f"{LIMITS}\n\n{repos.SWALLOWS}"
-SHOP = "from load import load\n\n\ndef buy(path):\n    return load(path)\n"
-TEST = "from load import load\n\n\ndef test_it():\n    assert load('a')\n"
+LOAD = f"{LIMITS}\n\n{repos.GOOD}".replace("def load(", "def load_rows(")
+SWALLOWS = f"{LIMITS}\n\n{repos.SWALLOWS}".replace("def load(", "def load_rows(")
+SHOP = "from load import load_rows\n\n\ndef buy(path):\n    return load_rows(path)\n"
+TEST = "from load import load_rows\n\n\ndef test_it():\n    assert load_rows('a')\n"
 HANDLER = {"path": "src/load.py", "line": 46, "quote": "    except OSError:", "side": "after"}
 
 Files = dict[str, str]
@@ -87,9 +87,9 @@ SHOWN: dict[str, tuple[Files, Files]] = {
     ),
     "the same hunk is in a file of another name": (moved(BASE), moved(CHANGE)),
     "a caller outside of the paths calls it otherwise": (
-        BASE | {"app/shop.py": SHOP.replace("load(path)", "load(path) or 0")}, CHANGE,
+        BASE | {"app/shop.py": SHOP.replace("load_rows(path)", "load_rows(path) or 0")}, CHANGE,
     ),
-    "the change brings a caller outside of the paths": (BASE, CHANGE | {"app/cli.py": "from load import load\n"}),
+    "the change brings a caller outside of the paths": (BASE, CHANGE | {"app/cli.py": "from load import load_rows\n"}),
     "a test that names it has another name": (
         BASE | {"tests/test_load.py": "", "tests/test_all.py": TEST}, CHANGE,
     ),

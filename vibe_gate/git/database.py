@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -153,15 +153,6 @@ class ObjectDatabase:
     def tree(self, name: str) -> pygit2.Tree:
         """The tree with this full id, for libgit2 to work with. Raises libgit2's errors."""
         return self.repository[name].peel(pygit2.Tree)
-
-    def tree_without(self, tree: str, file_paths: Collection[str]) -> str:
-        """Write the tree without these files, as far as it has them; its id."""
-        index = pygit2.Index()
-        index.read_tree(self.tree(tree))
-        for path in file_paths:
-            if path in index:
-                index.remove(path)
-        return str(index.write_tree(self.repository))
 
     def tree_with(self, tree: str, blobs: Mapping[str, str]) -> str:
         """Write the tree with other contents at these paths, where it has files; its id."""

@@ -1,23 +1,19 @@
 """Which two trees a selection means, and what differs between them: files, lines, renames, patch
-and patch-id; and what stands around a change: its enclosing functions, lines elsewhere that name a
-word.
+and patch-id; and the lines of a tree that name a word.
 
-libgit2 compares (`tree_diff`). Git finds enclosing functions and words, in a bare repository of our
-own that has the objects and nothing else, so that no attribute and no configuration can hide,
-shorten or rewrite a change.
+libgit2 compares (`tree_diff`). Git finds words, in a bare repository of our own that has the
+objects and nothing else, so that no attribute and no configuration can hide one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import (
     CASES,
@@ -27,7 +23,6 @@ from vibe_gate.domain.change import (
     ChangeKind,
     FileDiff,
     FileVersion,
-    Hunk,
     NamedLine,
     Selection,
 )
@@ -44,39 +39,11 @@ if TYPE_CHECKING:
 _PATCHES_AT_ONCE = 500
 """Commits whose patches are in memory together."""
 
-LINES_AROUND = 10
-"""Unchanged lines that are shown around a change at least."""
-
 MAX_FOUND_BYTES = 2_000_000
 """Of a search's output: a word with more occurrences tells a judge nothing."""
 
 _FOUND_LINE = expression(rb"\0(\d{1,9})\0(.*)(?:\n|\Z)")
 _SEARCH_S = 10.0  # a search that takes longer gives nothing
-
-_SCRIPT = (
-    r"!^[ \t]*(if|for|while|switch|catch|return|else|do|await|throw|new)[ \t(]"
-    "\n"
-    r"^[ \t]*((export[ \t]+)?(default[ \t]+)?(declare[ \t]+)?(abstract[ \t]+)?(async[ \t]+)?"
-    r"((function|class|interface|enum|namespace)[ \t*].*"
-    r"|(const|let|var)[ \t]+[A-Za-z_$][A-Za-z0-9_$]*[^=]*=.*(=>|function).*"
-    r"|((static|public|private|protected|readonly|override|get|set)[ \t]+)*[A-Za-z_$#][A-Za-z0-9_$]*[ \t]*\(.*\).*\{))"
-)
-_LANGUAGES = {
-    "bash": "sh bash",
-    "cpp": "c h cc cpp cxx hh hpp hxx",
-    "csharp": "cs",
-    "elixir": "ex exs",
-    "golang": "go",
-    "java": "java",
-    "kotlin": "kt kts",
-    "perl": "pl pm",
-    "php": "php",
-    "python": "py pyi",
-    "ruby": "rb",
-    "rust": "rs",
-    "script": "js jsx ts tsx mjs cjs mts cts",
-}
-"""Git's names of what it knows (gitattributes(5)), and one of our own, by extension."""
 
 
 class Trees(Struct, frozen=True):
@@ -241,61 +208,12 @@ class ChangeQueries(HookQueries):
 
         return patch_text(self._objects.database, change.before, change.after, whole_binaries=True)
 
-    def _tree_without(self, tree: str, file_paths: set[str]) -> str:
-        """The tree without these files."""
-        if not file_paths:
-            return tree
-        return self._objects.database.tree_without(tree, file_paths)
-
     def file_patch(self, change: Change, file: FileDiff) -> str:
         """One file's section of the patch, to be shown by `escape.show_block`; binary files are
         only named.
         """
         sections = self._compared(Trees(change.before, change.after)).sections
         return paths.decode(sections.get(file.path, b""))
-
-    def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
-        """By path, the change's hunks with the whole functions around them, or 10 lines; not of
-        binary files.
-
-        Git's own patterns for each language tell which line begins a function, by the file's name
-        and by nothing that the repository says.
-        """
-        unread_paths: set[str] = set()
-        for file in change.files:
-            if not file.is_read:
-                unread_paths.update(file.names)
-        before = self._tree_without(change.before, unread_paths)
-        after = self._tree_without(change.after, unread_paths)
-        diff = self._objects.bare.run(
-            "-c",
-            f"core.attributesFile={self._language_attributes()}",
-            "-c",
-            f"diff.script.xfuncname={_SCRIPT}",
-            "diff-tree",
-            "-r",
-            "-p",
-            "-W",
-            f"-U{LINES_AROUND}",
-            "--full-index",
-            "-M",
-            "-l0",
-            before,
-            after,
-        )
-        sections = patches.by_path(diff.out)
-        return {path: patches.hunks(section) for path, section in sections.items()}
-
-    def _language_attributes(self) -> Path:
-        """A file of attributes: by the end of a file's name its language."""
-        file = self._objects.folder / "attributes"
-        if file.exists():
-            return file
-        rows = []
-        for language, endings in _LANGUAGES.items():
-            rows += [f"*.{ending} diff={language}\n" for ending in endings.split()]
-        file.write_text("".join(rows))
-        return file
 
     def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
         """The lines of a tree's text files that hold one of the words as a whole word, in the order

@@ -106,7 +106,7 @@ def briefs_of(
     """What a judge is shown for each question; rubrics about the same files share what stands
     around them.
     """
-    surroundings_of = cache(partial(find_surroundings, repository))
+    surroundings_of = cache(partial(find_surroundings, repository, facts.change))
     briefs = []
     for question in questions:
         concerned_change = brief.keep_concerned_files(facts.change, question.rubric)

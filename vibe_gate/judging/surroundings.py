@@ -1,101 +1,83 @@
 """What code can tell a judge about a change, so that it need not look: functions around it, tests,
-callers.
+callers, definitions, what is left of what it removes.
 
-Names are found by their form, language by language, and looked for as whole words. That is a help
-and no proof: what is computed here is told as facts, and decides nothing.
+A parser says what a name is (`parsing`); git finds the lines that hold it. That is a help and no
+proof: what is computed here is told as facts, and decides nothing. No row has a line's number: it
+would move with every line above, and a question be asked again after a rebase.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import Change, FileDiff, Hunk, HunkLine, NamedLine, is_case
-from vibe_gate.domain.escape import counted, expression
+from vibe_gate.domain.change import Change, FileDiff, Hunk, NamedLine, is_case
+from vibe_gate.domain.escape import counted, list_names
+from vibe_gate.judging.changed_names import ChangedName, ChangedSource, read_changed_file
+from vibe_gate.judging.manifests import find_manifests, manifest_facts
+from vibe_gate.judging.named_lines import NamedLines, is_test
+from vibe_gate.judging.near_hunks import widen_hunks
+from vibe_gate.parsing import SourceFile, is_code, parse_files
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
 
-AROUND_IN_FUNCTION = 50
-"""Lines of the enclosing function that are shown before and after a changed line; its first line
-always is.
-"""
-
-AROUND = 10
-"""The same where no function encloses it."""
-
 MAX_NAMES = 24
-"""Names that are looked for, of the files that one rubric is about."""
+"""Names of a kind (changed, gone, newly used) that are looked for in the tree."""
 
-MAX_TESTS = 4
+MAX_TESTS = 3
 """Lines of tests that are shown of those that name one name."""
 
-MAX_OTHERS = 5
-"""Other lines."""
+MAX_OTHERS = 4
+"""Lines of other code."""
+
+MAX_TEXTS = 1
+"""Lines of documentation, comments, strings and data."""
 
 MANY = 60
 """Lines of a name that so many things have; such a name is left out."""
 
-_MAX_TEXT = 160  # characters of a line that names something
-_MAX_CODE_LINE = 300  # bytes; a longer line is data
+MAX_DEFINITIONS = 12
+"""Definitions of names that the change uses newly, or replaces."""
 
-_DEFINITION = expression(
-    rb"^[ \t]*(?:(?:export|default|declare|pub(?:\([a-z]{1,9}\))?|async|static|public|private|protected|internal"
-    rb"|abstract|final|override|unsafe|inline|virtual|sealed|partial|data|open|suspend)[ \t]+){0,5}"
-    rb"(?:(?:def|class|function|func|fn|fun|sub|struct|interface|trait|enum|record|object|type)\b[ \t*]*"
-    rb"(?:\([^()]{0,80}\)[ \t]*)?(?:self\.)?([A-Za-z_$][\w$]*)"
-    rb"|(?:const|let|var)[ \t]+([A-Za-z_$][\w$]*)[^=]{0,80}=[ \t]*(?:async\b[ \t]*)?(?:function\b|\(|[\w$]+[ \t]*=>)"
-    rb"|(?![ \t]*(?:if|for|while|switch|catch|return|else|do|when|with|match|elif|new|throw|await)\b)"
-    rb"(?:[\w:<>,*&\[\]]++[ \t]++){0,6}+[*&]?([A-Za-z_~][\w]*)[ \t]*\([^;{}]{0,200}\)[^;{}()]{0,40}\{[ \t]*\r?$)"
-)
-"""A line that begins a function, method or type, in the form of the usual languages."""
+MAX_NAMESAKES = 3
+"""Definitions of one name; of a name with more, none is shown."""
 
-CODE = (
-    "*.py",
-    "*.pyi",
-    "*.rb",
-    "*.go",
-    "*.rs",
-    "*.java",
-    "*.kt",
-    "*.kts",
-    "*.scala",
-    "*.swift",
-    "*.php",
-    "*.cs",
-    "*.c",
-    "*.h",
-    "*.cc",
-    "*.cpp",
-    "*.cxx",
-    "*.hh",
-    "*.hpp",
-    "*.js",
-    "*.jsx",
-    "*.ts",
-    "*.tsx",
-    "*.mjs",
-    "*.cjs",
-    "*.mts",
-    "*.cts",
-    "*.vue",
-    "*.sh",
-    "*.bash",
-    "*.pl",
-    "*.pm",
-    "*.ex",
-    "*.exs",
-)
+MAX_SIBLINGS = 4
+"""Names of changed lines whose other lines in the file are shown."""
 
-_EVERYWHERE = frozenset(
-    {"main", "run", "get", "set", "new", "init", "open", "close", "read", "write", "call", "next"}
-)
-"""Names of which so many things are called that a list of them tells nothing."""
+MAX_SIBLING_LINES = 3
+"""Lines of a file that are shown for one such name."""
+
+MAX_IMPORTS = 25
+"""Imports of one file."""
+
+MAX_LISTED = 5
+"""Test files, or names, that a row lists."""
+
+MAX_FACTS = 12_000
+"""Characters of facts in one prompt: a tenth of what it may show of the change."""
+
+MAX_PARSED_BYTES = 20_000_000
+"""Of changed files; those after are shown with the lines around, as if no parser knew them."""
+
+_FUTURE = "from __future__ "
+_MAX_TEXT = 160  # characters of a line that is shown
+
+
+class Fact(Struct, frozen=True):
+    """Rows that belong together."""
+
+    paths: tuple[str, ...]
+    """The changed files that it is about; () if it is about all."""
+
+    rows: tuple[str, ...]
+    """The repository's text is made visible in them."""
 
 
 class Surroundings(Struct, frozen=True):
@@ -104,199 +86,311 @@ class Surroundings(Struct, frozen=True):
     hunks: Mapping[str, tuple[Hunk, ...]]
     """By path, as a judge is shown them."""
 
-    names: Mapping[str, tuple[str, ...]]
-    """By path, the functions and types that the change touches."""
-
-    has_tests: bool
-    """Whether a file of the tree is named as test runners look for them."""
-
-    mentions: Mapping[str, tuple[NamedLine, ...]]
-    """By name, the lines of the tree after the change that hold it."""
+    all_facts: tuple[Fact, ...]
+    """The most telling first."""
 
     def facts(self, file_paths: Iterable[str]) -> Iterator[str]:
-        """What a judge is told about these files, a line each; the repository's text is made
-        visible.
-        """
-        yield f"test files in the tree, by their names: {'some' if self.has_tests else 'none'}"
-        names: dict[str, None] = {}
-        for path in file_paths:
-            names |= dict.fromkeys(self.names.get(path, ()))
-        for name in names:
-            yield from self._facts_about(name)
+        """What a judge is told about these files, a line each, at most MAX_FACTS characters."""
+        wanted_paths = set(file_paths)
+        size = 0
+        left_out = 0
+        for fact in self.all_facts:
+            if fact.paths and wanted_paths.isdisjoint(fact.paths):
+                continue
+            fact_size = sum(len(row) + 3 for row in fact.rows)
+            if size + fact_size > MAX_FACTS:
+                left_out += 1
+                continue
+            size += fact_size
+            yield from fact.rows
+        if left_out:
+            yield f"({counted(left_out, 'more fact')} left out, as they would be too long)"
 
-    def _facts_about(self, name: str) -> Iterator[str]:
-        """How many lines name it, and the first of them; nothing of a name that many lines have."""
+
+def enclosing_range(path: str, text: str, line: int) -> tuple[int, int] | None:
+    """The first and last line of the innermost function around a line, else of the type; None if
+    there is none, or no parser can say.
+    """
+    (outline,) = parse_files([SourceFile(path, text.encode("utf-8", "surrogateescape"))])
+    definition = outline.enclosing(line) if outline is not None else None
+    return (definition.first, definition.last) if definition is not None else None
+
+
+def find_surroundings(repository: Repository, whole_change: Change, change: Change) -> Surroundings:
+    """What stands around the files of `change`, which are some of those of the `whole_change`;
+    labelled cases are not looked at.
+    """
+    hunks = {file.path: file.hunks for file in change.files}
+    changed_files = []
+    for changed_file, content in _read_changed_files(repository, change.files):
+        path = changed_file.file.path
+        hunks[path] = widen_hunks(changed_file.file, content, changed_file.after)
+        changed_files.append(changed_file)
+    finder = _FactFinder(repository, whole_change, change.after, changed_files, hunks)
+    return Surroundings(hunks, tuple(finder.facts()))
+
+
+def _read_changed_files(
+    repository: Repository, files: Iterable[FileDiff]
+) -> list[tuple[ChangedSource, bytes]]:
+    """Each file whose lines a judge is shown, with its content after the change."""
+    read_files = [file for file in files if _has_shown_lines(file)]
+    sources: list[SourceFile] = []
+    parsed_bytes = 0
+    for file in read_files:
+        for version, path in ((file.before, file.old_name), (file.after, file.path)):
+            content = repository.read(version) if version is not None else b""
+            parsed_bytes += len(content) if is_code(path) else 0
+            is_parsed = parsed_bytes <= MAX_PARSED_BYTES
+            sources.append(SourceFile(path if is_parsed else "", content))
+    outlines = parse_files(sources)
+    changed_files = []
+    for index, file in enumerate(read_files):
+        content = sources[2 * index + 1].content
+        before, after = outlines[2 * index : 2 * index + 2]
+        changed_files.append((read_changed_file(file, content, before, after), content))
+    return changed_files
+
+
+def _has_shown_lines(file: FileDiff) -> bool:
+    return not (is_case(file.path) or file.binary) and file.is_read and bool(file.hunks)
+
+
+class _FactFinder:
+    """Computes the facts about a change."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        whole_change: Change,
+        tree: str,
+        files: Sequence[ChangedSource],
+        hunks: Mapping[str, tuple[Hunk, ...]],
+    ) -> None:
+        self._whole_change = whole_change
+        self._files = files
+        self._tree = repository.tree(tree)
+        self._shown = {path: _shown_texts(path_hunks) for path, path_hunks in hunks.items()}
+        self._touched: dict[ChangedName, tuple[str, ...]] = _first_of(
+            [(file, file.touched()) for file in files if not is_test(file.file.path)]
+        )
+        self._gone: dict[str, tuple[str, ...]] = _first_of(
+            [(file, file.gone_names()) for file in files]
+        )
+        self._used: dict[str, tuple[str, ...]] = _first_of(
+            [(file, file.used_names()) for file in files]
+        )
+        touched_names = [changed.name for changed in self._touched]
+        names = tuple(dict.fromkeys((*touched_names, *self._gone, *self._used)))
+        outlines = {file.file.path: file.after for file in files}
+        self._lines = NamedLines(repository, tree, names, outlines)
+
+    def facts(self) -> Iterator[Fact]:
+        """Each, the most telling first."""
+        yield Fact((), tuple(self._test_rows()))
+        for file in self._files:
+            yield from _facts_of_imports_dropped(file)
+            yield from self._facts_of_parameters_dropped(file)
+        yield from self._facts_of_gone_names()
+        for changed, file_paths in self._touched.items():
+            yield from self._facts_of_name(changed, file_paths)
+        yield from self._facts_of_definitions()
+        for file in self._files:
+            yield from self._facts_of_siblings(file)
+        yield from self._facts_of_manifests()
+        for file in self._files:
+            yield from self._facts_of_imports(file)
+
+    def _test_rows(self) -> Iterator[str]:
+        changed_tests = []
+        for file in self._whole_change.files:
+            if any(map(is_test, file.names)) and not file.is_case:
+                changed_tests.append(file.shown_path)
+        yield f"test files of this change: {list_names(changed_tests, MAX_LISTED) or 'none'}"
+        folders: dict[str, None] = {}
+        for path in self._tree.list(""):
+            if is_test(path) and not is_case(path):
+                folders[paths.quote(path.rpartition("/")[0] or ".")] = None
+        place = f"in {list_names(folders, MAX_LISTED)}" if folders else "none"
+        yield f"test files in the tree, by their names and folders: {place}"
+
+    def _facts_of_parameters_dropped(self, file: ChangedSource) -> Iterator[Fact]:
+        for dropped in file.dropped_parameters():
+            function, parameter = _show(dropped.function), _show(dropped.name)
+            rows = [f"{function} of {file.file.shown_path} has no parameter {parameter} any more"]
+            if dropped.lines:
+                rows.append("    its lines that still name it:")
+                rows += _quoted(dropped.lines)
+            callers = self._lines_with_both(dropped.function, dropped.name)
+            if callers:
+                rows.append("    lines that name both:")
+                rows += [self._row(line) for line in callers[:MAX_OTHERS]]
+            yield Fact((file.file.path,), tuple(rows))
+
+    def _lines_with_both(self, function: str, parameter: str) -> list[NamedLine]:
+        word = re.compile(rb"(?<![\w$])%s(?![\w$])" % re.escape(parameter.encode()))
+        lines = self._lines.code(function) + self._lines.texts(function)
+        return [line for line in lines if word.search(line.text)]
+
+    def _facts_of_gone_names(self) -> Iterator[Fact]:
+        """What the tree still names of what a file defined or had as a key."""
+        for name, file_paths in self._gone.items():
+            if self._lines.is_common(name, MANY) or self._lines.definitions(name):
+                continue
+            lines = self._lines.code(name) + self._lines.texts(name)
+            row = f"{_show(name)}, gone from {_list_paths(file_paths)}: "
+            if not lines:
+                yield Fact(file_paths, (f"{row}no line of the tree names it any more",))
+                continue
+            row += f"{counted(len(lines), 'line')} of the tree still {_name_verb(lines)} it:"
+            rows = [self._row(line) for line in lines[:MAX_OTHERS]]
+            yield Fact(file_paths, (row, *rows))
+
+    def _facts_of_name(self, changed: ChangedName, file_paths: tuple[str, ...]) -> Iterator[Fact]:
+        """Who names a function or type that the change touches."""
+        name = changed.name
+        if self._lines.is_common(name, MANY):
+            return
+        import_lines: list[NamedLine] = []
         test_lines: list[NamedLine] = []
         other_lines: list[NamedLine] = []
-        for mention in self.mentions.get(name, ()):
-            if _defines(mention, name):
+        for line in self._lines.code(name):
+            if self._lines.is_import(line):
+                import_lines.append(line)
+            elif is_test(line.path):
+                test_lines.append(line)
+            else:
+                other_lines.append(line)
+        if name.startswith("_") and len(test_lines) + len(other_lines) <= 1:
+            return  # a helper of what is shown
+        texts = self._lines.texts(name)
+        row = (
+            f"{_show(name)} ({changed.role}): {counted(len(test_lines), 'line')} of tests and "
+            f"{counted(len(other_lines), 'line')} of other code {_name_verb(other_lines)} it"
+        )
+        if import_lines:
+            row += f"; imported by {_list_paths(line.path for line in import_lines)}"
+        if texts:
+            row += f"; {counted(len(texts), 'line')} of text, strings or data"
+        rows = [row]
+        for lines, most in ((test_lines, MAX_TESTS), (other_lines, MAX_OTHERS), (texts, MAX_TEXTS)):
+            unshown_lines = [line for line in lines if not self._is_shown(line)]
+            rows += [self._row(line) for line in unshown_lines[:most]]
+        yield Fact(file_paths, tuple(rows))
+
+    def _facts_of_definitions(self) -> Iterator[Fact]:
+        """Where names are defined that the change uses newly, or uses no more."""
+        count = 0
+        for name, file_paths in self._used.items():
+            definitions = self._lines.definitions(name)
+            if len(definitions) > MAX_NAMESAKES:
                 continue
-            lines = test_lines if is_test(mention.path) else other_lines
-            lines.append(mention)
-        if len(test_lines) + len(other_lines) > MANY:
+            for line in definitions:
+                if self._is_shown(line) or count >= MAX_DEFINITIONS:
+                    continue
+                count += 1
+                place = paths.quote(line.path)
+                row = f"{_show(name)} is defined in {place}: {_show_line(line.text)}"
+                yield Fact(file_paths, (row,))
+
+    def _facts_of_siblings(self, file: ChangedSource) -> Iterator[Fact]:
+        """Other lines of a file that name what its changed lines name newly, or no more."""
+        path = file.file.path
+        if is_test(path):
             return
-        test_count = _count_lines(len(test_lines))
-        other_count = _count_lines(len(other_lines))
-        yield f"{name}: {test_count} of tests and {other_count} elsewhere name it"
-        # Callers come before prose.
-        other_lines.sort(key=lambda mention: not paths.matches_any_glob(mention.path, CODE))
-        for mention in (*test_lines[:MAX_TESTS], *other_lines[:MAX_OTHERS]):
-            text = escape.show(mention.text.strip())[:_MAX_TEXT]
-            # No line number: it moves with every line above.
-            yield f"    {paths.quote(mention.path)}: {text}"
+        count = 0
+        for name, lines in file.siblings():
+            unshown_lines = [line for line in lines if line not in self._shown[path]]
+            if not unshown_lines or count >= MAX_SIBLINGS:
+                continue
+            count += 1
+            row = f"other lines of {file.file.shown_path} that name {_show(name)}:"
+            yield Fact((path,), (row, *_quoted(unshown_lines)))
+
+    def _facts_of_manifests(self) -> Iterator[Fact]:
+        outlines = [
+            (file.file.path, file.after) for file in self._files if not is_test(file.file.path)
+        ]
+        manifests = find_manifests(outlines, cache(self._tree.read))
+        if manifests:
+            yield Fact((), tuple(manifest_facts(manifests)))
+
+    def _facts_of_imports(self, file: ChangedSource) -> Iterator[Fact]:
+        """The imports of a file that stand in no shown line."""
+        if file.after is None or is_test(file.file.path):
+            return
+        shown_lines = self._shown[file.file.path]
+        texts: dict[str, None] = {}
+        for row in file.after.imports:
+            if file.line(row.first) not in shown_lines and _FUTURE not in row.text:
+                texts[row.text] = None
+        if not texts:
+            return
+        rows = [f"    {_show(text)}" for text in texts]
+        head = f"imports of {file.file.shown_path} that are not shown above"
+        if len(rows) > MAX_IMPORTS:
+            head += f", the first {MAX_IMPORTS} of {len(rows)}"
+        yield Fact((file.file.path,), (f"{head}:", *rows[:MAX_IMPORTS]))
+
+    def _is_shown(self, line: NamedLine) -> bool:
+        return line.text.removesuffix(b"\r") in self._shown.get(line.path, ())
+
+    def _row(self, line: NamedLine) -> str:
+        function = self._lines.function_around(line)
+        place = paths.quote(line.path)
+        if function is not None:
+            place += f", in {_show(function.name)}"
+        return f"    {place}: {_show_line(line.text)}"
 
 
-def _count_lines(count: int) -> str:
-    return counted(count, "line") if count else "no line"
+def _facts_of_imports_dropped(file: ChangedSource) -> Iterator[Fact]:
+    """What a file still uses of what it imports no more."""
+    for dropped in file.dropped_imports():
+        row = (
+            f"{file.file.shown_path} imports {_show(dropped.name)} no more and names it in "
+            f"{counted(dropped.count, 'line')}:"
+        )
+        yield Fact((file.file.path,), (row, *_quoted(dropped.lines)))
 
 
-def find_surroundings(repository: Repository, change: Change) -> Surroundings:
-    """What stands around the files of `change`, which may be fewer than differ; labelled cases are
-    not looked at.
-    """
-    changed_paths = {file.path for file in change.files}
-    wide_hunks = {}
-    for path, hunks in repository.in_context(change).items():
-        if path in changed_paths and not is_case(path):
-            wide_hunks[path] = hunks
-    names_by_path = {}
-    for path, hunks in wide_hunks.items():
-        if paths.matches_any_glob(path, CODE):
-            names_by_path[path] = _changed_names(hunks)
-    mentions = _find_mentions(repository, change, names_by_path)
-    listed_names = {}
-    for path, names in names_by_path.items():
-        listed_names[path] = tuple(name for name in names if name in mentions)
-    return Surroundings(
-        hunks={
-            file.path: _shown_hunks(file, wide_hunks.get(file.path, ())) for file in change.files
-        },
-        names=listed_names,
-        has_tests=_has_tests(repository, change),
-        mentions=mentions,
-    )
+N = TypeVar("N")
 
 
-def _find_mentions(
-    repository: Repository, change: Change, names_by_path: Mapping[str, Iterable[str]]
-) -> dict[str, tuple[NamedLine, ...]]:
-    """By name, of the first MAX_NAMES, the lines of the tree after the change that hold it."""
-    all_names: dict[str, None] = {}
-    for path_names in names_by_path.values():
-        all_names |= dict.fromkeys(path_names)
-    names = list(all_names)[:MAX_NAMES]
-    if not names:
-        return {}
-    lines = repository.search(change.after, names)
-    mentions = {}
-    for name in names:
-        word = re.compile(_word_pattern(name))
-        mentions[name] = tuple(line for line in lines if word.search(line.text))
-    return mentions
+def _first_of(names: Iterable[tuple[ChangedSource, Iterable[N]]]) -> dict[N, tuple[str, ...]]:
+    """The first MAX_NAMES names, with the paths of the files that they are of."""
+    file_paths: dict[N, dict[str, None]] = {}
+    for file, file_names in names:
+        for name in file_names:
+            if name in file_paths or len(file_paths) < MAX_NAMES:
+                file_paths.setdefault(name, {})[file.file.path] = None
+    return {name: tuple(name_paths) for name, name_paths in file_paths.items()}
 
 
-def _has_tests(repository: Repository, change: Change) -> bool:
-    files = repository.tree(change.after).list("")
-    return any(is_test(path) and not is_case(path) for path in files)
-
-
-def is_test(path: str) -> bool:
-    """Whether a test runner would look for tests in a file of that name."""
-    return paths.matches_any_glob(path, TEST_FILES)
-
-
-def _shown_hunks(file: FileDiff, wide_hunks: tuple[Hunk, ...]) -> tuple[Hunk, ...]:
-    """The hunks with what is near of the functions around them; those of the change itself, if
-    there are no wider.
-    """
-    near_hunks: list[Hunk] = []
-    for hunk in wide_hunks:
-        near_hunks += _near_parts(hunk)
-    return tuple(near_hunks) or file.hunks
-
-
-def _near_parts(hunk: Hunk) -> Iterator[Hunk]:
-    """The parts of a hunk that are near a changed line, each after the line that begins its
-    function.
-    """
-    near_indexes = _near_indexes(hunk.lines)
-    old_number = hunk.old_start
-    new_number = hunk.new_start
-    part: list[HunkLine] = []
-    for index, line in enumerate(hunk.lines):
-        if index in near_indexes:
-            part.append(line)
-        elif part:
-            yield _hunk_ending_at(old_number, new_number, part)
-            part = []
-        if line.origin != "+":
-            old_number += 1
-        if line.origin != "-":
-            new_number += 1
-    if part:
-        yield _hunk_ending_at(old_number, new_number, part)
-
-
-def _near_indexes(lines: Sequence[HunkLine]) -> set[int]:
-    """The indexes of lines that are shown: those around changed ones, and where functions begin."""
-    indexes: set[int] = set()
-    function_index: int | None = None
-    for index, line in enumerate(lines):
-        if _defined_name(line.content):
-            function_index = index
-        if line.origin == " ":
-            continue
-        around = AROUND
-        if function_index is not None:
-            around = AROUND_IN_FUNCTION
-            indexes.add(function_index)
-        first = max(0, index - around)
-        indexes.update(range(first, min(len(lines), index + around + 1)))
-    return indexes
-
-
-def _hunk_ending_at(old_end: int, new_end: int, lines: list[HunkLine]) -> Hunk:
-    """The hunk of these lines; the numbers are those of the lines that follow it."""
-    old_count = sum(line.origin != "+" for line in lines)
-    new_count = sum(line.origin != "-" for line in lines)
-    return Hunk.of(old_end - old_count, old_count, new_end - new_count, new_count, lines)
-
-
-def _changed_names(hunks: Iterable[Hunk]) -> tuple[str, ...]:
-    """The functions and types that hold a changed line, each once."""
-    names: dict[str, None] = {}
+def _shown_texts(hunks: Iterable[Hunk]) -> frozenset[bytes]:
+    """The lines that a judge is shown of a file after the change."""
+    texts: set[bytes] = set()
     for hunk in hunks:
-        name = ""
-        for line in hunk.lines:
-            name = _defined_name(line.content) or name
-            if line.origin != " " and _is_telling(name):
-                names[name] = None
-    return tuple(names)
+        for row in hunk.rows:
+            if not row.startswith(b"-"):
+                texts.add(row[1:].removesuffix(b"\n").removesuffix(b"\r"))
+    return frozenset(texts)
 
 
-def _is_telling(name: str) -> bool:
-    """Whether a list of the lines that hold the name tells something."""
-    if len(name) <= 2 or name in _EVERYWHERE:
-        return False
-    return not name.startswith(("test", "__"))
+def _quoted(lines: Sequence[bytes]) -> list[str]:
+    return [f"    {_show_line(line)}" for line in lines[:MAX_SIBLING_LINES]]
 
 
-def _defined_name(line: bytes) -> str:
-    """The name that the line defines, or ""."""
-    if len(line) > _MAX_CODE_LINE:
-        return ""
-    match = _DEFINITION.match(line.rstrip(b"\r\n"))
-    if match is None:
-        return ""
-    for name in match.groups():
-        if name:
-            return name.decode("ascii", "ignore")
-    return ""
+def _list_paths(file_paths: Iterable[str]) -> str:
+    return list_names(map(paths.quote, dict.fromkeys(file_paths)), MAX_LISTED)
 
 
-def _defines(mention: NamedLine, name: str) -> bool:
-    return _defined_name(mention.text) == name
+def _name_verb(lines: Sequence[object]) -> str:
+    return "names" if len(lines) == 1 else "name"
 
 
-def _word_pattern(name: str) -> bytes:
-    return rb"(?<![\w$])%s(?![\w$])" % re.escape(name.encode())
+def _show(text: str) -> str:
+    return escape.show_text(text)[:_MAX_TEXT]
+
+
+def _show_line(line: bytes) -> str:
+    return escape.show(line.strip())[:_MAX_TEXT]

@@ -18,7 +18,8 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import counted, expression
 from vibe_gate.git import Repository
-from vibe_gate.judging.surroundings import CODE, is_test
+from vibe_gate.judging.named_lines import is_test
+from vibe_gate.parsing import is_code
 
 DAY_S = 86_400
 
@@ -288,7 +289,7 @@ def _code_files(change: Change) -> list[FileDiff]:
 
 
 def _is_code(path: str) -> bool:
-    if not paths.matches_any_glob(path, CODE):
+    if not is_code(path):
         return False
     return not is_test(path) and not paths.matches_any_glob(path, _TESTS_AND_EXAMPLES)
 
