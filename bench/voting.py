@@ -16,8 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, SecondLook, Vote
-from vibe_gate.judging.vote_counting import group_by_lines, result_of_votes, settle_votes
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Defect, SecondLook, Vote
+from vibe_gate.judging.defects import group_defects
+from vibe_gate.judging.vote_counting import result_of_votes, settle_votes
 
 TRIALS = 20_000
 REFUTES, MISLED = 0.8, 0.02
@@ -40,14 +41,12 @@ def simulated(
         result = asked(draw, defective=defective, votes=votes, error=error)
         calls += len(result.votes)
         if looks and result.outcome == "fail":
-            groups = group_by_lines(result.votes)
+            groups = group_defects(result.votes)
             calls += len(groups)
-            refuted = [
-                vote
-                for group in groups
-                if draw.random() < (MISLED if defective else REFUTES)
-                for vote in group
-            ]
+            refuted: list[Defect] = []
+            for group in groups:
+                if draw.random() < (MISLED if defective else REFUTES):
+                    refuted += group.defects
             result = result_of_votes(
                 CRITERION, [_looked_at(vote, refuted) for vote in result.votes], votes
             )
@@ -65,14 +64,19 @@ def asked(draw: random.Random, *, defective: bool, votes: int, error: float) -> 
             path="a.py", line=line, end_line=line, quote=f"x{line}", standing="holds"
         )
         outcome = "fail" if fails else "pass"
-        cast.append(Vote(outcome=outcome, said=outcome, reason="", evidence=(at,) if fails else ()))
+        defect = Defect(reason="so", counterexample="x -> y", evidence=(at,))
+        defects = (defect,) if fails else ()
+        cast.append(Vote(outcome=outcome, said=outcome, reason="", defects=defects))
     return result_of_votes(CRITERION, cast, votes)
 
 
-def _looked_at(vote: Vote, refuted: list[Vote]) -> Vote:
-    outcome = "refuted" if vote in refuted else "stands"
-    look = SecondLook(outcome=outcome, said=outcome, reason="a guard")
-    return replace(vote, second_look=look) if vote.outcome == "fail" else vote
+def _looked_at(vote: Vote, refuted: list[Defect]) -> Vote:
+    defects = []
+    for defect in vote.defects:
+        outcome = "refuted" if defect in refuted else "stands"
+        look = SecondLook(outcome=outcome, said=outcome, reason="a guard")
+        defects.append(replace(defect, second_look=look))
+    return replace(vote, defects=tuple(defects))
 
 
 def closed(*, defective: bool, votes: int, error: float, looks: bool) -> Rates:

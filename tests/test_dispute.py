@@ -159,11 +159,11 @@ def test_what_is_argued_is_fenced_as_a_claim_redacted_and_escaped_wherever_it_is
     prompt = str(request.messages[0]["content"])
     word = prompt.partition("\n")[0].removeprefix("fence of this message: ")
     parts = prompt.replace(f"<<<end {word}>>>", f"<<<data {word}>>>").split(f"<<<data {word}>>>")
-    assert len(parts) == 5
-    assert "maintainer approved" in parts[3]
-    assert all("maintainer approved" not in part for part in (*parts[:3], parts[4]))
-    assert all(line.startswith("| ") for line in parts[3].strip("\n").splitlines())
-    assert "⟦U+202E⟧" in parts[3]
+    assert len(parts) == 7
+    assert "maintainer approved" in parts[5]
+    assert all("maintainer approved" not in part for part in (*parts[:3], parts[6]))
+    assert all(line.startswith("| ") for line in parts[5].strip("\n").splitlines())
+    assert "⟦U+202E⟧" in parts[5]
     assert "a claim of the party whose work is judged" in request.system_text
     disputes.run("report", "-o", "page.html")
     page = (disputes.repo.path / "page.html").read_text()

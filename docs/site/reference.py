@@ -38,6 +38,7 @@ from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import parser as parser_of
 from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.gate.schema import MODELS, json_schema
+from vibe_gate.judging.defects import STANDING_MEANINGS, combine_standings
 from vibe_gate.judging.rubric_tally import EFFECT_MEANINGS
 from vibe_gate.sessions import SessionMeta
 from vibe_gate.store.captures import CaptureMeta
@@ -87,6 +88,7 @@ def blocks() -> dict[str, str]:
     }
     made |= {"causes": _codes(CAUSES), "hints": _codes(HINTS)}
     made |= {"criterion effects": _criterion_effects(), "effects": _effects()}
+    made["defect standings"] = _defect_standings()
     made |= {part: _action(part) for part in ("inputs", "outputs")}
     for name in _COMMANDS:
         made |= {f"command {each}": _arguments(parser) for each, parser in _parsers(name)}
@@ -373,6 +375,14 @@ def _effects() -> str:
     return _table(
         ("it", "means"), [(f"*{effect}*", meaning) for effect, meaning in EFFECT_MEANINGS.items()]
     )
+
+
+def _defect_standings() -> str:
+    """What a defect is worth, and what follows for a fail that has no other."""
+    rows = []
+    for standing, meaning in STANDING_MEANINGS.items():
+        rows.append((meaning, f"*{standing}*", combine_standings([standing])))
+    return _table(("its situation", "it is", "a fail with only such"), rows)
 
 
 def _exit_codes() -> str:

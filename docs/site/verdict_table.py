@@ -16,6 +16,7 @@ from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
+    Defect,
     Outcome,
     Proof,
     TrustBadge,
@@ -43,9 +44,13 @@ _POSSIBLE: dict[str, tuple[Outcome, ...]] = {WAIVED: ("fail",), UNANSWERED: ("ab
 _ANSWER = Vote(outcome="pass", said="pass", reason="")
 _SILENCE = Vote(outcome="error", said=None, reason="The API is down.")
 _OBLIGATION = CheckedEvidence(path="a.py", line=1, end_line=1, quote="x", standing="exact")
-_VOIDED_FAIL = Vote(
-    outcome="abstain", said="fail", reason="", proof=Proof(status="void", obligation=(_OBLIGATION,))
+_VOIDED_DEFECT = Defect(
+    reason="",
+    counterexample="x -> y",
+    evidence=(_OBLIGATION,),
+    proof=Proof(status="void", obligation=(_OBLIGATION,)),
 )
+_VOIDED_FAIL = Vote(outcome="abstain", said="fail", reason="", defects=(_VOIDED_DEFECT,))
 
 
 class Example(Struct, frozen=True):

@@ -63,7 +63,8 @@ STANDS = {
 def looked(asked: MessagesRequest) -> Turn:
     (reason,) = (text for name, text in STANDS.items() if f"[{name}]" in asked.all_text)
     trace = "send -> bank.transfer raises -> the handler sleeps -> the next attempt."
-    answer = {"trace": trace, "outcome": "stands", "reason": reason}
+    about = {"finding": 1, "trace": trace, "outcome": "stands", "stops": True, "reason": reason}
+    answer = {"answers": [about]}
     return Turn(ToolUse("StructuredOutput", answer), usage=Usage(1_840, 203))
 
 

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor
+from fail_votes import fail_vote
 
 from vibe_gate.domain.agent_hint import TrailerHint
 from vibe_gate.domain.summary import (
@@ -27,7 +28,7 @@ from vibe_gate.domain.summary import (
     Unreviewed,
 )
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
@@ -97,10 +98,9 @@ def _turns(run: RunRecorder) -> None:
 
 
 def _summary(run: RunRecorder) -> Summary:
-    vote = Vote(
-        outcome="fail", said="fail", reason="the old price", counterexample="pay(1) -> 2", evidence=(EVIDENCE,),
-        turn="nodes/judge-quality/turn-001",
-    )  # fmt: skip
+    vote = fail_vote(
+        "the old price", EVIDENCE, counterexample="pay(1) -> 2", turn="nodes/judge-quality/turn-001"
+    )
     criteria = (
         CriterionResult(
             id="no-secrets", kind="check", must=True, weight=1, outcome="pass", decided_by="check"

@@ -14,7 +14,7 @@ from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, H
 from vibe_gate.domain.document import read
 from vibe_gate.domain.rubric import Claim, Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Defect, Proof
 from vibe_gate.judging import brief, second_look_brief
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.cast_vote import RubricVotes
@@ -174,10 +174,14 @@ def test_the_answer_schema_is_the_same_for_every_question_and_refuses_little_by_
     the answer.
     """
     schema = brief.build_answer_schema()
-    assert list(schema["properties"]) == schema["required"] == ["changes", "answers"]
+    assert list(schema["properties"]) == [*schema["required"], "addressed"]
+    assert schema["required"] == ["changes", "answers"]
     answer = schema["properties"]["answers"]["items"]
-    assert answer["required"] == ["criterion", "outcome", "reason"]
-    assert answer["properties"]["evidence"]["items"]["required"] == ["path", "quote"]
+    assert answer["required"] == ["criterion", "outcome"]
+    finding = answer["properties"]["findings"]["items"]
+    assert finding["required"] == ["reason", "counterexample", "stops", "evidence"]
+    for name in ("evidence", "also"):
+        assert finding["properties"][name]["items"]["required"] == ["path", "quote"]
     limits = (
         "additionalProperties",
         "enum",
@@ -190,7 +194,7 @@ def test_the_answer_schema_is_the_same_for_every_question_and_refuses_little_by_
     assert not any(f'"{name}"' in json.dumps(schema) for name in limits)
 
 
-WORDS = {6: "5116d8ac6f3c107a6e8e84954393a81028d41326f61a6bc76646fce8a167eb4a"}
+WORDS = {7: "769dbc78b99a343e0b57a9718670c70e202aa42ae4ee729e07cf655ae0262ab3"}
 """Template version -> digest of all that a judge is told in our words. One version more for every
 other wording.
 """
@@ -240,7 +244,7 @@ def test_an_example_of_several_lines_begins_no_line_of_the_brief():
     assert "\n  fails, for example: two\n    lines\n" in every_word()
 
 
-LOOK_WORDS = {2: "9a02acceca51aa8e76c2882da635b91e0f82b782584a6e7fc58bdd07708becb2"}
+LOOK_WORDS = {3: "b196ae844cdf3c5b2433ec27d9d7040bda735836eedd9efff2fb5a04ea4f932c"}
 """As `WORDS`, of a second look."""
 
 
@@ -248,12 +252,15 @@ def every_look_word() -> str:
     """System prompt, form of the answer, and a prompt in which every row of ours stands."""
     line = CheckedEvidence(path="a.py", line=1, end_line=1, quote="x", standing="holds")
     proof = Proof(status="could_not_run", reason="No pytest.", test="assert x", obligation=(line,))
-    votes = [
-        Vote(outcome="fail", said="fail", reason=str(one), evidence=(line,)) for one in range(2)
+    defects = [
+        Defect(reason=str(one), counterexample="x -> y", evidence=(line,), also=(line,))
+        for one in range(2)
     ]
+    defects[1] = replace(defects[1], proof=proof)
     asked = second_look_brief.write_look_prompt(
         Criterion(id="works", kind="judge", question="Q?"),
-        [votes[0], replace(votes[1], proof=proof)],
+        [defects, defects[:1]],
+        "| rows",
         NONCE,
     )
     return "\n".join(

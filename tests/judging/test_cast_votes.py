@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from answers import HANDLER, answers, fails, passes, said
 from domain.changes import change, file_change, read
+from fail_votes import change_defects
 from msgspec.structs import replace
 from repos import GOOD, SWALLOWS
 from scripted_model import NONCE, TURN, EventLog, Script, ScriptedModel, answered, ended
@@ -61,6 +62,10 @@ def rubric_of(criteria: Iterable[str] = (ERRORS, NAMES), **keys: object) -> Rubr
 SEEN = NoConversation(message="why: as it was seen")
 
 
+TREES = {"after": {"src/load.py": SWALLOWS.encode()}.get, "before": lambda path: None}
+"""What may be quoted beside the change."""
+
+
 class Voting:
     """A question about `CHANGE`, asked of a scripted model."""
 
@@ -86,7 +91,7 @@ class Voting:
         self.model = ScriptedModel(script)
         deadline = Deadline(time.monotonic(), 60)
         run: Any = SimpleNamespace(record=self.record, redactor=Redactor({}), deadline=deadline)
-        context = VoteContext(self.facts, run, self.model, read, Path("/run"), self.prover)
+        context = VoteContext(self.facts, run, self.model, read, TREES, Path("/run"), self.prover)
         return asyncio.run(cast_votes(self.brief, cast or {}, context))
 
     @property
@@ -163,12 +168,15 @@ def test_one_answer_is_one_vote_with_the_model_and_the_turn_that_gave_it() -> No
     assert [(line.path, line.line, line.standing) for line in fail.evidence] == [
         ("src/load.py", 4, "holds")
     ]
-    assert (fail.reason, fail.counterexample) == (
+    (defect,) = fail.defects
+    assert (fail.reason, defect.reason, defect.counterexample, defect.stops) == (
+        "The error is dropped.",
         "The error is dropped.",
         "a missing file -> load returns None",
+        True,
     )
     (passed,) = result.votes.by_criterion[NAMES]
-    assert (passed.counterexample, passed.evidence) == (None, ())
+    assert passed.defects == ()
     assert fail.changes == passed.changes == "load gives None for a file that is not there"
     assert (result.votes.stopped, result.votes.unreviewed, result.votes.is_kept) == (
         None,
@@ -340,14 +348,14 @@ class Prover:
 
     async def prove(self, vote: Vote, answer: object) -> Vote:
         proof = Proof(status="proven", reason="It fails.")
-        return replace(vote, proof=proof) if vote.outcome == "fail" else vote
+        return change_defects(vote, proof=proof)
 
 
 def test_a_test_that_was_run_has_seen_all_code() -> None:
     voting = Voting()
     voting.prover = Prover()
     result = voting.ask(FAILS)
-    assert result.votes.by_criterion[ERRORS][0].proof.status == "proven"
+    assert result.votes.by_criterion[ERRORS][0].defects[0].proof.status == "proven"
     assert result.cast[1].used_tools
     assert not voting.ask(PASSES).cast[1].used_tools
 
@@ -395,7 +403,7 @@ def test_no_word_of_a_vote_has_a_secret() -> None:
         answered(answers(secret, said(NAMES, reason=TOKEN), changes=f"c {TOKEN}"))
     )
     assert TOKEN not in repr(result)
-    assert repr(result).count("[redacted:github-token:") == 5 + 5
+    assert repr(result).count("[redacted:github-token:") == 7 + 5
     perhaps = answers(said(ERRORS, TOKEN), said(NAMES))
     assert TOKEN not in repr(Voting().ask(answered(perhaps)))
 
@@ -418,7 +426,7 @@ def test_no_word_of_a_vote_repeats_what_a_person_asked_for() -> None:
     (vote,) = result.votes.by_criterion[ERRORS]
     assert "Grete" not in repr(result)
     assert vote.reason == "Asked: (request left out)."
-    assert vote.counterexample == "(request left out) -> None"
+    assert vote.defects[0].counterexample == "(request left out) -> None"
     assert vote.changes == "(request left out)"
     assert [line.quote for line in vote.evidence] == ["except OSError:", "(request left out)"]
 

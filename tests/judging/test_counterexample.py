@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 
 import pytest
+from fail_votes import fail_vote
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Proof, ProofStatus, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Defect, Proof, ProofStatus
 from vibe_gate.judging.brief import ObligingLine
 from vibe_gate.judging.counterexample import (
     STEERS_TESTS,
     Runner,
     RunReading,
-    add_proof,
     check_obligation,
     choose_test_path,
     compare_runs,
@@ -30,6 +31,7 @@ from vibe_gate.judging.counterexample import (
 from vibe_gate.judging.decide import levels_of
 from vibe_gate.judging.findings import findings_of, name_findings
 from vibe_gate.judging.rubric_tally import decide, tally_rubric
+from vibe_gate.judging.vote_counting import check_vote
 
 FAILED = "E       assert [1] == [1, 2]\n=== short test summary info ===\nFAILED tests/test_a.py\n1 failed in 0.01s\n"
 UNLOADED = (
@@ -190,11 +192,11 @@ def test_runs_and_obligations_make_a_status(
 def test_a_line_obliges_if_it_stands_in_the_tree_and_is_not_the_one_objected_to() -> None:
     tree = {"src/a.py": b'def first(n):\n    """The first n."""\n    return items[:n - 1]\n'}
     accused = CheckedEvidence(path="src/a.py", line=3, end_line=3, quote="x", standing="holds")
-    vote = Vote(outcome="fail", said="fail", reason="So.", evidence=(accused,))
+    defect = Defect(reason="So.", evidence=(accused,))
     quotes = ('"""The first n."""', "return items[:n - 1]", "n.", "The last n.")
     lines = [ObligingLine(path="after/src/a.py", line=2, quote=quote) for quote in quotes]
     lines += [ObligingLine(path="src/b.py", line=1, quote="def first(n):")]
-    checked = check_obligation(lines, vote, tree.get)
+    checked = check_obligation(lines, defect, tree.get)
     assert [line.standing for line in checked] == ["holds", "void", "void", "void", "void"]
 
 
@@ -231,12 +233,8 @@ def result(
     obligation: tuple[CheckedEvidence, ...] = (),
 ) -> CriterionResult:
     line = CheckedEvidence(path="a.py", line=3, end_line=3, quote="x", standing="holds")
-    vote = Vote(outcome="fail", said="fail", reason="So.", counterexample="0", evidence=(line,))
-    vote = (
-        add_proof(vote, Proof(status=status, obligation=obligation))
-        if status
-        else replace(vote, outcome=outcome)
-    )
+    proof = Proof(status=status, obligation=obligation) if status else UNSET
+    vote = check_vote(fail_vote("So.", line, outcome=outcome, proof=proof))
     return CriterionResult(
         id=name,
         kind="judge",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from fail_votes import fail_vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -110,19 +111,14 @@ def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
 
 def test_of_the_parts_the_deciding_ones_give_reason_and_evidence():
     def part(outcome: Outcome, line: int, changes: str = "") -> Vote:
-        return Vote(
-            outcome=outcome,
-            said=outcome,
-            reason=f"at {line}",
-            evidence=(at(line),),
-            changes=changes,
-        )
+        return fail_vote(f"at {line}", at(line), outcome=outcome, said=outcome, changes=changes)
 
     told = combine_parts(
         [part("pass", 1, "It reads."), part("fail", 2), part("fail", 3), part("abstain", 4)]
     )
-    assert told == Vote(outcome="fail", said="fail", reason="at 2", evidence=(at(2), at(3)), changes="It reads.",
-                        outranked="fail")  # fmt: skip
+    assert (told.outcome, told.said, told.reason) == ("fail", "fail", "at 2")
+    assert [defect.reason for defect in told.defects] == ["at 2", "at 3", "at 1", "at 4"]
+    assert (told.changes, told.outranked) == ("It reads.", "abstain")
 
 
 def at(line: int, standing: str = "holds", why: str = "") -> CheckedEvidence:
@@ -138,8 +134,8 @@ def fail(
     evidence = tuple(
         at(1, why) if why in ("holds", "relocated") else at(1, "void", why) for why in whys
     )
-    return Vote(
-        outcome=outcome, said=said, reason="r", counterexample=counterexample, evidence=evidence
+    return fail_vote(
+        "r", *evidence, counterexample=counterexample or "", said=said, outcome=outcome
     )
 
 

@@ -39,7 +39,7 @@ DISPUTE = DisputeMode(finding=NAME, argument="main leaves first.", by="Claude Co
 @pytest.fixture
 def looking(tmp_path: Path) -> Looking:
     looking = Looking(tmp_path)
-    looking.fingerprints = (NAME, OTHER)
+    looking.fingerprint = NAME
     return looking
 
 
@@ -69,7 +69,6 @@ def test_without_a_dispute_nothing_is_told_of_one(looking):
         DISPUTE,
         replace(DISPUTE, argument="Another argument."),
         replace(DISPUTE, by="Ada"),
-        replace(DISPUTE, finding=OTHER),
     ],
 )
 def test_a_second_dispute_of_the_fail_asks_nothing_whatever_it_says(looking, dispute):
@@ -111,7 +110,7 @@ def test_a_finding_that_another_command_disputes_just_now_is_not_asked_about(loo
     key = compute_dispute_key(NAME, (CHANGE.before, CHANGE.after))
     assert looking.state.answers.claim([key])
     other = Looking(looking.folder)
-    other.fingerprints, other.deadline = looking.fingerprints, looking.deadline
+    other.fingerprint, other.deadline = looking.fingerprint, looking.deadline
     look = other.look(REFUTED, mode=DISPUTE)
     assert (look.said, look.cause, turns_of(other)) == (None, DisputeUnderWay(), 0)
     looking.state.answers.release([key])
@@ -120,7 +119,7 @@ def test_a_finding_that_another_command_disputes_just_now_is_not_asked_about(loo
 def test_a_refutation_counts_for_the_words_that_it_was_about(looking, tmp_path):
     assert looking.look(REFUTED, mode=DISPUTE).outcome == "refuted"
     other = Looking(tmp_path, fail_at(2))
-    other.fingerprints = looking.fingerprints
+    other.fingerprint = looking.fingerprint
     assert other.look(STANDS).outcome == "stands"
     look = other.look(REFUTED, mode=DISPUTE)
     assert (look.said, look.cause) == (None, DisputedBefore(run="run", outcome="refuted"))
@@ -161,14 +160,14 @@ def test_of_a_judge_that_was_shown_a_private_prompt_the_dispute_stays_in_the_clo
     (question,) = look_questions(looking.fails, looking.facts, looking.run, DISPUTE)
     store = SharedKeys()
     looking.state.answers.shared = store  # type: ignore[assignment]
-    cache = LookCache(looking.run, Wire(), force=False)
+    cache = LookCache(looking.run, Wire(), CHANGE, force=False)
     look = replace(LOOK, dispute=question.dispute)
     for visibility in ({"prompt": "private"}, {}):
         shown_question = replace(question, visibility=visibility)
         cache.find([shown_question])
         cache.keep({question.key: look}, [shown_question])
         is_shared = not visibility
-        assert (store.put_keys == list(question.dispute_keys)) == is_shared
+        assert (store.put_keys == [question.dispute_key]) == is_shared
         assert store.fetched_keys == []  # of the private question, and then it is known here
 
 

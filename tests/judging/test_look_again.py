@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from domain.changes import added, change, file_change
+from fail_votes import fail_vote
 from msgspec import UNSET
 from msgspec.structs import replace
 from scripted_model import NONCE, EventLog, Script, ScriptedModel, answered, ended
@@ -35,7 +36,7 @@ from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.decide import OpenFail
-from vibe_gate.judging.second_look import check_refutation, look_again, look_questions
+from vibe_gate.judging.second_look import MAX_LOOKED, check_look, look_again, look_questions
 from vibe_gate.judging.second_look_brief import LOOK_PROMPT, build_look_schema, write_look_objection
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
@@ -83,10 +84,8 @@ def fail_at(line: int, turn: str = "nodes/judge-quality-b/turn-001", **values: A
     evidence = CheckedEvidence(
         path="src/load.py", line=line, end_line=line, quote="x", standing="holds"
     )
-    return Vote(
-        outcome="fail", said="fail", reason=f"at {line}", counterexample="a -> b", evidence=(evidence,), turn=turn,
-        **values,
-    )  # fmt: skip
+    reason = values.pop("reason", f"at {line}")
+    return fail_vote(reason, evidence, counterexample="a -> b", turn=turn, **values)
 
 
 class ExportedTrees:
@@ -114,7 +113,7 @@ class Looking:
     def __init__(self, folder: Path, *fails: Vote, stage: str = "", **keys: object) -> None:
         self.rubric, self.folder = rubric_of(**keys), folder
         self.votes = fails or (fail_at(1),)
-        self.fingerprints: tuple[str, ...] = ()
+        self.fingerprint = ""
         gate = built_in_gate(text_tree({}))
         self.facts = Facts(CHANGE, gate, (self.rubric,), (), AgentAuthored(), stage=stage)
         self.repository, self.record = ExportedTrees(), EventLog()
@@ -137,7 +136,14 @@ class Looking:
         groups = votes or [(vote,) for vote in self.votes]
         criterion = self.rubric.criterion[0]
         self.fails = [
-            OpenFail(self.rubric, criterion, group, self.fingerprints) for group in groups
+            OpenFail(
+                self.rubric,
+                criterion,
+                tuple(defect for vote in group for defect in vote.defects),
+                tuple(vote.turn for vote in group),
+                self.fingerprint,
+            )
+            for group in groups
         ]
         self.run: Any = SimpleNamespace(
             environment=read_environment({}), clock=lambda: NOW, state=self.state, record=self.record,
@@ -161,7 +167,7 @@ class Looking:
     def looks(self, script: Script, **values: Any) -> list[SecondLook]:
         """The second look at each vote."""
         return [
-            vote.second_look
+            vote.defects[0].second_look
             for vote in self(script, **values).by_rubric["quality"][0].by_criterion["works"]
         ]
 
@@ -178,9 +184,13 @@ def looking(tmp_path: Path) -> Looking:
 def look_answer(
     outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any
 ):
-    return answered(
-        {"trace": "", "outcome": outcome, "reason": reason, "evidence": list(evidence), **more}
-    )
+    return answered({"answers": [about(1, outcome, *evidence, reason=reason, **more)]})
+
+
+def about(number: int, outcome: str, *evidence: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """What an answer says of the finding with that number."""
+    answer = {"finding": number, "trace": "", "outcome": outcome, "stops": True}
+    return {**answer, "evidence": list(evidence), **more}
 
 
 STANDS, REFUTED = look_answer("stands", reason="It happens."), look_answer("refuted", PREVENTS)
@@ -196,11 +206,9 @@ def test_a_conversation_is_told_the_fail_and_what_the_run_allows_it(looking: Loo
     )
     assert (turn.max_turns, turn.max_cost_usd, turn.patience_s) == (20, 0.25, math.inf)
     assert turn.folder == looking.folder / "second-look"
-    assert (turn.system_prompt, turn.schema, turn.objection) == (
-        LOOK_PROMPT,
-        build_look_schema(),
-        write_look_objection,
-    )
+    assert (turn.system_prompt, turn.schema) == (LOOK_PROMPT, build_look_schema())
+    assert turn.objection(STANDS.answer) == write_look_objection(1, STANDS.answer) == ""
+    assert turn.objection({"answers": []})
     assert NONCE in turn.prompt
     assert "Does it work?" in turn.prompt
     assert "a -> b" in turn.prompt
@@ -237,20 +245,47 @@ def test_a_look_at_the_fail_of_an_earlier_run_is_a_node_behind_the_checks(tmp_pa
     assert looking.model.turns[0].folder == looking.folder / "review" / "second-look"
 
 
-def test_further_looks_have_nodes_of_their_own(tmp_path: Path) -> None:
+def test_the_findings_of_one_criterion_are_looked_at_together(tmp_path: Path) -> None:
     looking = Looking(tmp_path, fail_at(1), fail_at(2), fail_at(3))
-    looks = looking.looks([STANDS, REFUTED, STANDS])
-    assert [turn.node for turn in looking.model.turns] == [
-        "second-look-quality", "second-look-quality-b", "second-look-quality-c",
+    answer = {"answers": [about(3, "stands"), about(2, "refuted", PREVENTS), about(1, "intended")]}
+    looks = looking.looks([answered(answer)])
+    (turn,) = looking.model.turns
+    assert [row for row in turn.prompt.splitlines() if row.startswith("| finding")] == [
+        "| finding 1", "| finding 2", "| finding 3",
     ]  # fmt: skip
-    assert [look.outcome for look in looks] == ["stands", "refuted", "stands"]
-    assert looking.messages == ["taking a second look at 3 fails"]
+    assert [look.outcome for look in looks] == ["undecided", "refuted", "stands"]
+    assert looking.messages == ["taking a second look at 3 findings"]
+    looking(STANDS)
+    assert looking.model.turns == [], "each is kept by itself"
+
+
+def test_a_finding_that_is_left_out_of_the_answer_is_undecided_and_asked_about_again(
+    tmp_path: Path,
+) -> None:
+    looking = Looking(tmp_path, fail_at(1), fail_at(2))
+    looks = looking.looks([answered({"answers": [about(2, "stands")]})])
+    assert [(look.outcome, look.said) for look in looks] == [
+        ("undecided", None), ("stands", "stands"),
+    ]  # fmt: skip
+    looks = looking.looks([STANDS])
+    assert [look.said for look in looks] == ["stands", "stands"]
+    assert looking.model.turns[0].prompt.count("| finding") == 1
+
+
+def test_more_findings_than_one_conversation_has_have_nodes_of_their_own(tmp_path: Path) -> None:
+    looking = Looking(tmp_path, *(fail_at(line) for line in range(1, MAX_LOOKED + 2)))
+    answers = {"answers": [about(number, "stands") for number in range(1, MAX_LOOKED + 1)]}
+    looks = looking.looks([answered(answers), STANDS])
+    assert [turn.node for turn in looking.model.turns] == [
+        "second-look-quality", "second-look-quality-b",
+    ]  # fmt: skip
+    assert {look.said for look in looks} == {"stands"}
 
 
 def test_votes_at_one_line_get_one_look_and_a_vote_that_is_not_asked_about_none(
     tmp_path: Path,
 ) -> None:
-    first, second, other = fail_at(1), replace(fail_at(1), reason="the same"), fail_at(2)
+    first, second, other = fail_at(1), fail_at(1, reason="the same"), fail_at(2)
     looking = Looking(tmp_path, first, second, other)
     looks = looking.looks([REFUTED], votes=[(first, second)])
     assert len(looking.model.turns) == 1
@@ -272,6 +307,8 @@ def test_the_same_fail_in_two_votes_is_asked_about_once(tmp_path: Path) -> None:
         ({}, "claude-sonnet-5", []),
         ({"model": "model-a"}, "model-a", []),
         ({"votes": 2, "models": ["model-b", "model-c"]}, "model-b", []),
+        # A cheaper one casts the vote, and the last one looks again.
+        ({"votes": 1, "models": ["model-b", "model-c"]}, "model-c", []),
         ({"model": "model-a", "fallback": "model-d"}, "model-a", ["model-d"]),
     ],
 )
@@ -291,7 +328,7 @@ def test_the_answers_have_what_it_cost_and_what_is_to_be_said(looking: Looking) 
     assert (answers.cost, answers.notes, answers.intact) == (
         Cost(usd=0.125), ("before", "a note of the model"), True,
     )  # fmt: skip
-    assert looking.messages == ["taking a second look at 1 fail"]
+    assert looking.messages == ["taking a second look at 1 finding"]
     assert looking.model.is_open
     looking.model.gateway.on_wait("the model, which is overloaded")
     assert looking.messages[-1] == "waiting for the model, which is overloaded"
@@ -372,7 +409,7 @@ def test_what_is_kept_counts_for_no_more_than_an_answer_of_now(looking, document
 
 def test_a_reached_budget_names_the_lines_without_a_second_look(tmp_path: Path) -> None:
     looking = Looking(tmp_path, fail_at(1), fail_at(2))
-    looking([STANDS, ended("budget")], reached=True)
+    looking([answered({"answers": [about(1, "stands")]})], reached=True)
     assert looking.record.events[-1] == (
         "budget.reached", "",
         {"limit_usd": 0.25, "usd": 0.125, "not_asked": [{"path": "src/load.py", "line": 2, "end_line": 2}]},
@@ -506,7 +543,7 @@ def test_what_a_refutation_counts_for(evidence: tuple[CheckedEvidence, ...], why
     look = SecondLook(
         outcome="refuted", said="refuted", reason="main leaves first.", evidence=evidence
     )
-    checked = check_refutation(look)
+    checked = check_look(look, CHANGE)
     if not why:
         assert checked == look
         return
@@ -517,4 +554,4 @@ def test_what_a_refutation_counts_for(evidence: tuple[CheckedEvidence, ...], why
 def test_what_is_no_refutation_needs_no_evidence() -> None:
     for outcome in ("stands", "undecided"):
         look = SecondLook(outcome=outcome, said=outcome, reason="So.")
-        assert check_refutation(look) == look
+        assert check_look(look, CHANGE) == look

@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from domain.changes import change
+from fail_votes import change_defects, fail_vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -16,7 +18,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, SecondLook, Vote
 from vibe_gate.judging.reading import read_answers
 from vibe_gate.judging.rubric_tally import decide
-from vibe_gate.judging.second_look import check_refutation
+from vibe_gate.judging.second_look import check_look
 from vibe_gate.judging.vote_counting import check_vote, combine_parts, result_of_votes, settle_votes
 
 RANKS: dict[Outcome, int] = {"fail": 0, "error": 1, "abstain": 1, "pass": 2}
@@ -37,7 +39,7 @@ def vote(outcome: Outcome, *standings: str) -> Vote:
         )
         for number, standing in enumerate(standings, 1)
     )
-    return Vote(outcome=outcome, said=outcome, reason="so", counterexample="x -> y", evidence=lines)
+    return fail_vote("so", *lines, outcome=outcome, said=outcome)
 
 
 def result(criterion: Criterion, outcomes: Sequence[Outcome]) -> CriterionResult:
@@ -133,17 +135,18 @@ def test_without_evidence_that_stands_there_is_no_fail(standings):
 @given(st.lists(EVIDENCE, min_size=1, max_size=3))
 def test_a_refutation_whose_evidence_does_not_all_stand_never_helps(quoted):
     looks = [
-        check_refutation(
+        check_look(
             SecondLook(
                 outcome="refuted",
                 said="refuted",
                 reason="so",
                 evidence=vote("pass", *each).evidence,
-            )
+            ),
+            change(),
         )
         for each in quoted
     ]
-    votes = [replace(vote("fail", "holds"), second_look=look) for look in looks]
+    votes = [change_defects(vote("fail", "holds"), second_look=look) for look in looks]
     holds = all(each and "void" not in each for each in quoted)
     outcome = result_of_votes(CRITERIA[0], votes, len(votes)).outcome
     assert outcome == ("pass" if holds else "fail")

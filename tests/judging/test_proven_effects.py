@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from fail_votes import change_defects, fail_vote
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -34,14 +35,8 @@ def vote(
 ) -> Vote:
     proof = Proof(status=status, obligation=obligation) if status else UNSET
     evidence = (LINE,) if outcome == "fail" else ()
-    return Vote(
-        outcome=outcome,
-        said=outcome,
-        reason="so",
-        evidence=evidence,
-        counterexample="a -> b",
-        proof=proof,
-    )
+    lines = (LINE,) if status else evidence
+    return fail_vote("so", *lines, outcome=outcome, said=outcome, proof=proof)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +121,7 @@ def test_a_finding_names_its_rubric_where_two_rubrics_have_a_criterion_of_that_n
 
 def refuted() -> Vote:
     look = SecondLook(outcome="refuted", said="refuted", reason="a guard", evidence=(LINE,))
-    return replace(vote("fail"), second_look=look)
+    return change_defects(vote("fail"), second_look=look)
 
 
 @pytest.mark.parametrize(

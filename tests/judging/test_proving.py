@@ -135,11 +135,12 @@ def reviewed(
 
 def proofs(review: Review) -> dict[str, Proof]:
     return {
-        one.id: vote.proof
+        one.id: defect.proof
         for rubric in review.summary.rubrics
         for one in rubric.criteria
         for vote in one.votes
-        if isinstance(vote.proof, Proof)
+        for defect in vote.defects
+        if isinstance(defect.proof, Proof)
     }
 
 

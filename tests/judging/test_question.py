@@ -77,6 +77,7 @@ def test_a_vote_that_state_db_keeps_has_these_keys():
         "votes": {"clear": {"outcome": "pass", "said": "pass", "reason": "so"}},
         "model": "claude-sonnet-5",
         "unreviewed": [],
+        "addressed": [],
         "used_tools": False,
     }
     vote = read(CastVote, kept)

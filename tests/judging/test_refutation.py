@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import date
 
 import pytest
+from fail_votes import change_defects, fail_vote
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -29,9 +30,10 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.decide import decide_rubrics, open_fails
+from vibe_gate.judging.defects import group_defects
 from vibe_gate.judging.evidence import quote_in_tree
 from vibe_gate.judging.findings import findings_of, name_findings
-from vibe_gate.judging.vote_counting import combine_parts, group_by_lines, result_of_votes
+from vibe_gate.judging.vote_counting import combine_parts, result_of_votes
 
 TODAY = date(2026, 3, 1)
 NOBODY = Waivers(TODAY)
@@ -52,9 +54,9 @@ def look(outcome: LookOutcome) -> SecondLook:
 def vote(outcome: Outcome = "fail", *lines: int, look_at: LookOutcome | None = None) -> Vote:
     evidence = tuple(map(at, lines or (1,))) if outcome == "fail" else ()
     seen = look(look_at) if look_at else UNSET
-    return Vote(
-        outcome=outcome, said=outcome, reason=f"at {lines}", evidence=evidence, second_look=seen
-    )
+    if outcome != "fail":
+        return Vote(outcome=outcome, said=outcome, reason=f"at {lines}")
+    return fail_vote(f"at {lines}", *evidence, second_look=seen)
 
 
 def named(findings: Iterable[RawFinding]) -> tuple[NamedFinding, ...]:
@@ -112,7 +114,7 @@ def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(ot
     found = named(findings_of(ASKED, failed))
     fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], found, NOBODY)
     assert bool(fails) is (outcome == "pass"), "a fail that stands for more could not become a pass"
-    looked_at = result(replace(whole, second_look=refuted.second_look))
+    looked_at = result(change_defects(whole, second_look=refuted.defects[0].second_look))
     assert looked_at.outcome == ("pass" if whole.outranked is UNSET else whole.outranked)
 
 
@@ -124,8 +126,19 @@ def test_what_is_still_open_beside_refuted_fails_is_said():
     assert decided.reason == "Raised and refuted: a guard Still open: the rest"
 
 
-def test_two_parts_that_fail_are_not_refuted_by_one_look():
-    assert combine_parts([vote("fail", 1), vote("fail", 5)]).outranked == "fail"
+def test_of_two_parts_that_fail_each_defect_is_refuted_by_itself():
+    whole = combine_parts([vote("fail", 1), vote("fail", 5)])
+    assert whole.outranked is UNSET
+    first, second = whole.defects
+    refuted = replace(first, second_look=look("refuted"))
+    assert result(replace(whole, defects=(refuted, second))).outcome == "fail"
+    both = change_defects(whole, second_look=look("refuted"))
+    assert result(both).outcome == "pass"
+
+
+def test_a_defect_that_two_parts_name_is_one():
+    whole = combine_parts([vote("fail", 1, 2), vote("fail", 2, 3), vote("fail", 7)])
+    assert [[line.line for line in defect.evidence] for defect in whole.defects] == [[1, 2, 3], [7]]
 
 
 def test_a_vote_that_passes_or_abstains_needs_no_refutation():
@@ -145,7 +158,7 @@ def test_a_vote_that_passes_or_abstains_needs_no_refutation():
 def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, looks):
     before = result(*map(vote, outcomes))
     cast = [
-        replace(one, second_look=look(seen))
+        change_defects(one, second_look=look(seen))
         if seen and one.outcome == "fail" and before.outcome == "fail"
         else one
         for one, seen in zip(before.votes, looks, strict=False)
@@ -153,14 +166,19 @@ def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, l
     after = result(*cast)
     assert after.outcome == before.outcome or before.outcome == "fail"
     if after.outcome == "pass" and before.outcome == "fail":
-        passing = [one for one in cast if one.outcome == "pass" or one.is_refuted]
+        passing = [one for one in cast if one.outcome == "pass" or is_refuted(one)]
         assert len(passing) > len(cast) / 2
-        assert all(one.is_refuted for one in cast if one.outcome == "fail")
+        assert all(is_refuted(one) for one in cast if one.outcome == "fail")
+
+
+def is_refuted(vote: Vote) -> bool:
+    """Whether each defect of it is."""
+    return bool(vote.defects) and all(defect.is_refuted for defect in vote.defects)
 
 
 @pytest.mark.parametrize(("status", "looks"), [("proven", 1), ("shown", 2), ("could_not_run", 2)])
 def test_a_proven_fail_needs_no_second_look_because_it_was_seen_to_happen(status, looks):
-    tested = replace(vote("fail", 1), proof=Proof(status=status))
+    tested = change_defects(vote("fail", 1), proof=Proof(status=status))
     failed = result(tested, vote("fail", 5))
     results = [failed, result(vote("pass"), of=SOFT)]
     fails = open_fails(RUBRIC, results, named(findings_of(ASKED, failed)), NOBODY)
@@ -169,9 +187,9 @@ def test_a_proven_fail_needs_no_second_look_because_it_was_seen_to_happen(status
 
 def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure():
     lines = [replace(at(line), quote="same") for line in (1, 2)]
-    votes = [replace(vote(), evidence=(line,)) for line in lines]
+    votes = [fail_vote("so", line) for line in lines]
     first, second = (one.fingerprint for one in named(findings_of(ASKED, result(*votes))))
-    votes[0] = replace(votes[0], second_look=look("refuted"))
+    votes[0] = change_defects(votes[0], second_look=look("refuted"))
     decided = result(*votes)
     outcomes = decide_rubrics([ALONE], [[decided]], named(findings_of(ASKED, decided)), NOBODY)
     assert [(one.fingerprint, one.level) for one in outcomes.findings] == [
@@ -191,7 +209,8 @@ def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure
 )
 def test_votes_that_point_at_one_line_are_looked_at_together(lines, groups):
     cast = [vote("fail", *each) for each in lines]
-    assert [len(group) for group in group_by_lines([vote("pass"), *cast])] == groups
+    made_groups = group_defects([vote("pass"), *cast])
+    assert [len(group.defects) for group in made_groups] == groups
 
 
 RUBRIC = Rubric(schema=1, id="r", pass_threshold=0.0, criterion=(ASKED, SOFT))
@@ -212,7 +231,7 @@ def asked(
         one for pair in zip(rubric.criterion, results, strict=True) for one in findings_of(*pair)
     )
     fails = open_fails(rubric, results, found, waivers)
-    return [f"{one.criterion.id}:{one.votes[0].evidence[0].line}" for one in fails]
+    return [f"{one.criterion.id}:{one.evidence[0].line}" for one in fails]
 
 
 def waived(*places: tuple[Criterion, int]) -> Waivers:

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from fail_votes import fail_vote
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
@@ -77,9 +78,7 @@ def said(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
     evidence = (
         CheckedEvidence(path="src/a.py", line=4, end_line=4, quote="pass", standing="holds"),
     )
-    votes = tuple(
-        Vote(outcome=one, said=one, reason=f"so {one}", evidence=evidence) for one in outcomes
-    )
+    votes = tuple(fail_vote(f"so {one}", *evidence, outcome=one, said=one) for one in outcomes)
     return RubricVotes(by_criterion={"clear": votes}, stopped=stopped)
 
 
@@ -273,7 +272,7 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
         evidence = (
             CheckedEvidence(path="src/a.py", line=line, end_line=line, quote="x", standing="holds"),
         )
-        cast = (Vote(outcome="fail", said="fail", reason="so", evidence=evidence),)
+        cast = (fail_vote("so", *evidence),)
         return (
             RubricVotes(
                 by_criterion={

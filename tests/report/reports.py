@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from fail_votes import fail_vote
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from summaries import (
@@ -123,9 +124,12 @@ TESTS = criterion("tests-cover-the-change", "abstain", kind="judge", must=False,
 
 
 def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -> Summary:
-    vote = Vote(outcome="fail", said="fail", reason=SWALLOWED, counterexample=COUNTEREXAMPLE,
-                changes="A refused transfer returns 0 instead of raising BankError.",
-                evidence=findings[0].evidence if findings else ())  # fmt: skip
+    vote = fail_vote(
+        SWALLOWED,
+        *findings[0].evidence if findings else (),
+        counterexample=COUNTEREXAMPLE,
+        changes="A refused transfer returns 0 instead of raising BankError.",
+    )
     made = summary(
         key=head, outcome="fail", exit_code=1, findings=findings,
         files=(changed("src/ledger/transfer.py", 4, 1), changed("src/ledger/rights.py", 1, 0),

@@ -7,7 +7,7 @@ from reports import BASE, COUNTEREXAMPLE, FIRST, judged, links
 from summaries import changed, criterion, failed, finding, rubric
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CheckedEvidence, Finding, FindingPlace
+from vibe_gate.domain.verdict import CheckedEvidence, Defect, Finding, FindingPlace
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 
@@ -87,7 +87,8 @@ def split_findings() -> tuple[Finding, ...]:
 def run_with(*findings: Finding) -> Summary:
     """A run that these findings block."""
     swallowed = judged("errors-not-swallowed", "fail", MESSAGE, said="fail")
-    vote = replace(swallowed.votes[0], counterexample=COUNTEREXAMPLE, evidence=QUOTES)
+    defect = Defect(reason=MESSAGE, counterexample=COUNTEREXAMPLE, evidence=QUOTES)
+    vote = replace(swallowed.votes[0], defects=(defect,))
     swallowed = replace(swallowed, votes=(vote,))
     files = (
         changed("src/ledger/transfer.py", 4, 1),

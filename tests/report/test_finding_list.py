@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import summaries
+from fail_votes import fail_vote
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -44,14 +45,7 @@ def reviewed(number: int, *findings, outcome="fail", votes=()) -> ReviewedRound:
 
 def fail(reason: str, *numbers: int, counterexample: str = "1 -> 2", **fields) -> Vote:
     evidence = tuple(map(line, numbers))
-    return Vote(
-        outcome="fail",
-        said="fail",
-        reason=reason,
-        counterexample=counterexample,
-        evidence=evidence,
-        **fields,
-    )
+    return fail_vote(reason, *evidence, counterexample=counterexample, **fields)
 
 
 def states(findings: list[ListedFinding]) -> list[str]:

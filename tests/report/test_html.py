@@ -18,13 +18,14 @@ import reports
 import written_runs
 from bundle_words import summary_of
 from drawn_runs import GONE, HERE, looked_again, said
+from fail_votes import fail_vote
 from lxml import html
 from msgspec.structs import replace
 from recorded import begun
 from summaries import changed, criterion, finding, rubric, summary, unseen
 
 from vibe_gate.domain.summary import ChangedFile, Cost
-from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook
 from vibe_gate.report import queries
 from vibe_gate.report.html import render_run_page, render_verdict_page
 from vibe_gate.report.html.page_body import render_body
@@ -115,8 +116,15 @@ def test_what_others_wrote_stays_text() -> None:
         turn=HOSTILE,
         model=HOSTILE,
     )
-    vote = Vote(outcome="fail", said="fail", reason=HOSTILE, counterexample=HOSTILE, evidence=evidence, turn=HOSTILE,
-                model=HOSTILE, proof=proof, second_look=look)  # fmt: skip
+    vote = fail_vote(
+        HOSTILE,
+        *evidence,
+        counterexample=HOSTILE,
+        turn=HOSTILE,
+        model=HOSTILE,
+        proof=proof,
+        second_look=look,
+    )
     asked = criterion("x", "fail", reason=HOSTILE, votes=(vote,))
     renamed = ChangedFile(
         path=HOSTILE, old_path=HOSTILE, change_type="renamed", added=1, deleted=0, binary=False

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 from drawn_runs import looked_again, review, rounds, workflow
+from fail_votes import fail_vote
 from lxml import html
 from msgspec.structs import replace
 from summaries import criterion, rubric, summary
@@ -146,13 +147,7 @@ def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
     look = SecondLook(
         outcome="refuted", said="refuted", reason="", turn="nodes/second-look-quality/turn-001"
     )
-    vote = Vote(
-        outcome="fail",
-        said="fail",
-        reason="",
-        turn="nodes/judge-quality/turn-001",
-        second_look=look,
-    )
+    vote = fail_vote("", turn="nodes/judge-quality/turn-001", second_look=look)
     earlier = Vote(
         outcome="error",
         said=None,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from fail_votes import fail_vote
 from msgspec.structs import replace
 from reports import first
 
-from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatus, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatus
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import read_anchors
 from vibe_gate.report.annotations import annotate_finding
@@ -86,9 +87,7 @@ def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_ha
         test=TEST,
         command=COMMAND,
     )
-    vote = Vote(
-        outcome="abstain", said="fail", reason="its own test passes after the change", proof=proof
-    )
+    vote = fail_vote("its own test passes after the change", outcome="abstain", proof=proof)
     made = first().summary
     undecided = replace(
         made.rubrics[0].criteria[0], outcome="abstain", kind="judge", votes=(vote, vote)

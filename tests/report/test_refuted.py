@@ -7,12 +7,13 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
+from fail_votes import fail_vote
 from lxml import html as lxml_html
 from msgspec.structs import replace
 from summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CheckedEvidence, Finding, LookOutcome, SecondLook, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, LookOutcome, SecondLook
 from vibe_gate.report import code_quality, junit, sarif, sentences
 from vibe_gate.report.annotations import annotate_finding, check_title
 from vibe_gate.report.comment import render_comment
@@ -41,10 +42,12 @@ def looked(outcome: LookOutcome) -> Summary:
     """A review of one fail, and what a second look said of it."""
     is_pass = outcome == "refuted"
     evidence = (line("src/a.py", 41, "except OSError:"),)
-    vote = Vote(
-        outcome="fail", said="fail", reason="It hides the error.", counterexample="no file -> None", evidence=evidence,
+    vote = fail_vote(
+        "It hides the error.",
+        *evidence,
+        counterexample="no file -> None",
         second_look=look(outcome),
-    )  # fmt: skip
+    )
     found: Finding = finding(
         "It hides the error.", level="notice" if is_pass else "failure", evidence=evidence, fingerprint="ab" * 8,
         second_look=look(outcome),
@@ -124,7 +127,7 @@ def test_a_finding_that_a_second_look_left_says_what_that_said():
 def test_the_page_has_the_second_look_at_the_finding_and_at_the_vote():
     page = lxml_html.fromstring(render_verdict_page(looked("refuted")))
     for place in ("//article[contains(@class, 'finding')]", "//li[contains(@class, 'vote ')]"):
-        (shown,) = page.xpath(f"{place}/div[@class='second-look']")
+        (shown,) = page.xpath(f"{place}//div[@class='second-look']")
         assert shown.xpath(".//span[@class='badge pass']/text()") == ["second look: refuted"]
         assert shown.xpath(".//a/text()") == ["src/main.py:7"]
         assert "main leaves before it." in shown.text_content()

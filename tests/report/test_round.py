@@ -11,6 +11,7 @@ from datetime import date
 
 import pytest
 import summaries
+from fail_votes import fail_vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -23,7 +24,6 @@ from vibe_gate.domain.verdict import (
     Finding,
     RubricResult,
     SecondLook,
-    Vote,
 )
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.reported_finding import ReportedFinding
@@ -439,7 +439,7 @@ def test_over_any_rounds_each_finding_is_in_one_place_and_nothing_is_new_twice_i
 
 def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_an_id():
     def voted(name: str) -> RubricResult:
-        vote = Vote(outcome="fail", said="fail", reason=f"in {name}", counterexample=name)
+        vote = fail_vote(f"in {name}", counterexample=name)
         return summaries.rubric(
             summaries.criterion("x", "fail", kind="judge", votes=(vote,), must=name == "a"),
             id=name,

@@ -5,6 +5,7 @@ terminal.
 from __future__ import annotations
 
 import pytest
+from fail_votes import fail_vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -246,13 +247,7 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
         CheckedEvidence(path="a.py", line=n, end_line=n, quote=f"\tline {n}", standing="holds")
         for n in (7, 9)
     )
-    vote = Vote(
-        outcome="fail",
-        said="fail",
-        reason="it is wrong",
-        counterexample="f(0) -> crash",
-        evidence=lines,
-    )
+    vote = fail_vote("it is wrong", *lines, counterexample="f(0) -> crash")
     found = [
         finding("it is wrong", one.line, criterion="q", path="a.py", evidence=(one,))
         for one in lines

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor, summary_of
+from fail_votes import fail_vote
 from msgspec.structs import replace
 from summaries import changed, criterion, finding, rubric
 
 from vibe_gate.domain.summary import ChangedFile, Cost, Summary, Unreviewed
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
-from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.domain.verdict import CheckedEvidence
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
@@ -231,10 +232,13 @@ def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:
 
 def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bool) -> Summary:
     path, reason = files[min(1, len(files) - 1)].path, f"A number is no text. {attack}"
-    vote = Vote(
-        outcome="abstain" if voided else "fail", said="fail", reason=reason, counterexample=f"f(1) -> '1' {attack}",
-        evidence=(_evidence(path),), turn="nodes/judge-quality/turn-001",
-    )  # fmt: skip
+    vote = fail_vote(
+        reason,
+        _evidence(path),
+        outcome="abstain" if voided else "fail",
+        counterexample=f"f(1) -> '1' {attack}",
+        turn="nodes/judge-quality/turn-001",
+    )
     criteria = (
         criterion(reason="No secret."),
         criterion(

@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from fail_votes import fail_vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.agent_hint import UnreadSessionsHint
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook
 from vibe_gate.report.anchors import read_anchors
 from vibe_gate.report.annotations import make_check_run
 from vibe_gate.report.comment import MARKER, read_comment_state, render_comment, render_job_summary
@@ -80,8 +81,16 @@ def told(text: str) -> Report:
     proof = Proof(
         status="proven", reason=text, path=path, test=text, command=text, obligation=(evidence,)
     )
-    vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99],
-                changes=text, model=text, proof=proof, second_look=look)  # fmt: skip
+    vote = fail_vote(
+        text,
+        evidence,
+        counterexample=text,
+        turn=text[:99],
+        changes=text,
+        model=text,
+        proof=proof,
+        second_look=look,
+    )
     bad = criterion("held", "fail", kind="judge", reason=text, votes=(vote, vote))
     found = [
         finding(short, line=2, path=path, criterion=text, evidence=(evidence,), fingerprint="a" * 16, proof=proof,

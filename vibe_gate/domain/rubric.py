@@ -229,7 +229,8 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         tuple[ModelName, ...],
         Meta(
             max_length=9,
-            description="Instead of `model`: models that take turns, one a vote, in this order.",
+            description="Instead of `model`: models that take turns, one a vote, in this order. With one "
+            "vote the first casts it, and the last takes the second looks.",
         ),
     ] = ()
     fallback: Annotated[

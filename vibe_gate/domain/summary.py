@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
 from vibe_gate.domain.agent_hint import AgentHint
 from vibe_gate.domain.cause import Cause, NotAsked
 from vibe_gate.domain.change import ChangeType, FileDiff
-from vibe_gate.domain.document import Count, Named, Usd, to_json
+from vibe_gate.domain.document import Count, Named, Usd, read, to_json
 from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.session_record import TestsRecord
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
@@ -132,6 +132,41 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     by_model: Named[Usd] = {}
     """US dollars by the model's name."""
+
+
+def decode_summary(document: object) -> Summary:
+    """The summary in a document, also of an earlier version. ValueError as of `document.read`."""
+    return read(Summary, upgrade_summary(document))
+
+
+_DEFECT_FIELDS = ("counterexample", "evidence", "proof", "second_look")
+"""What a vote itself had, before a fail could name several defects."""
+
+
+def upgrade_summary(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """The document in the form of this version: with the one defect of each vote of an earlier version in a list; the rest as it
+    is, also if it is no summary.
+    """
+    if isinstance(value, list):
+        return [upgrade_summary(member) for member in value]
+    if not isinstance(value, Mapping):
+        return value
+    names = [name for name in ("rubrics", "criteria") if name in value]
+    changed = {name: upgrade_summary(value[name]) for name in names}
+    if isinstance(value.get("votes"), list):
+        changed["votes"] = [_vote_with_defects(vote) for vote in value["votes"]]
+    return {**value, **changed}
+
+
+def _vote_with_defects(vote: Any) -> Any:  # noqa: ANN401 - any JSON
+    if not isinstance(vote, Mapping) or "defects" in vote:
+        return vote
+    defect = {name: vote[name] for name in _DEFECT_FIELDS if name in vote}
+    defect["counterexample"] = vote.get("counterexample") or ""
+    new_vote = {name: member for name, member in vote.items() if name not in _DEFECT_FIELDS}
+    if not vote.get("evidence") and not vote.get("counterexample"):
+        return new_vote
+    return {**new_vote, "defects": [{"reason": vote.get("reason"), **defect}]}
 
 
 def least_certain(bases: Iterable[CostBasis]) -> CostBasis:

@@ -41,7 +41,17 @@ _LOOK: dict[str, Own] = {
     "dispute": dict.fromkeys(("run", "question", "findings"), True),
 }
 _PROOF: Own = {"status": True, "obligation": _EVIDENCE}
-_VOTE: Own = {**_LOOK, "second_look": _LOOK, "proof": _PROOF}
+_DEFECT: Own = {
+    "evidence": _EVIDENCE,
+    "also": _EVIDENCE,
+    "second_look": _LOOK,
+    "proof": _PROOF,
+}
+_VOTE: Own = {
+    **dict.fromkeys(("outcome", "said", "turn", "outranked"), True),
+    "cause": _CAUSE,
+    "defects": _DEFECT,
+}
 _CRITERION: Own = {
     **dict.fromkeys(("id", "kind", "outcome", "decided_by"), True),
     "votes": _VOTE,
@@ -55,8 +65,9 @@ SUMMARY: Own = {
     "change": {**_IDS, "files": {"change_type": True}},
     "rubrics": {"id": True, "digest": True, "outcome": True, "criteria": _CRITERION},
     "findings": {
-        **dict.fromkeys(("level", "criterion", "fingerprint", "basis"), True),
+        **dict.fromkeys(("level", "criterion", "fingerprint", "basis", "remark"), True),
         "evidence": _EVIDENCE,
+        "also": _EVIDENCE,
         "allowed_by": dict.fromkeys(("finding", "expires", "local"), True),
         "second_look": _LOOK,
         "proof": _PROOF,

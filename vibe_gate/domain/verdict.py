@@ -19,7 +19,7 @@ MAX_REASON = 280
 """Characters of a reason or message: one comment line."""
 
 PART_MARK = " | "
-"""Between the counterexamples of the parts of a large change."""
+"""Between what several parts of a large change say of one defect."""
 
 MAX_GROUNDS = 4_000
 """Characters that are kept of what a judge says of a fail, or traced of it: whoever repairs it reads
@@ -33,6 +33,10 @@ SHORT_FINGERPRINT = 8
 """Digits of a finding's fingerprint that are shown: enough for `override` and `suppress`."""
 
 Standing = Literal["holds", "relocated", "void"]
+"""Of a quoted line."""
+
+DefectStanding = Literal["void", "voided", "refuted", "remark", "counts"]
+"""What a defect that a fail names is worth; `judging.defects` decides it."""
 
 
 class CheckedEvidence(Struct, frozen=True, kw_only=True):
@@ -91,14 +95,14 @@ RunOutcome = Literal["pass", "fail", "inconclusive", "error"]
 
 DecidedBy = Literal["check", "unanimous", "majority", "cache", "refuted", "none"]
 """`none`: no vote was cast (no key, --no-judge, deadline before the first vote). `refuted`: the
-votes fail it, and a second look refuted each of its findings.
+votes fail it, and a second look took back each of its findings: refuted it, or made it a remark.
 """
 
 Level = Literal["notice", "warning", "failure"]
 
 
-LookOutcome = Literal["stands", "refuted", "undecided"]
-"""Of a second look at a fail. Only `refuted` changes anything."""
+LookOutcome = Literal["stands", "refuted", "intended", "undecided"]
+"""Of a second look at a defect. `refuted` takes it back; `intended` makes it a remark."""
 
 
 MAX_ARGUMENT = 1_000
@@ -131,13 +135,16 @@ class SecondLook(Struct, frozen=True, kw_only=True):
 
     outcome: LookOutcome
     """What the answer counts for: a refutation counts only if every line that it quotes stands in
-    the trees.
+    the trees, an intention only if one of these lines is older than the change, too.
     """
 
     said: LookOutcome | None
     """What the model answered; None: no answer."""
 
     reason: str
+
+    stops: bool = True
+    """Whether a careful maintainer would stop the change for the defect."""
 
     trace: str = ""
     """The way of the input through the code, as the model wrote it down; of several lines."""
@@ -218,24 +225,56 @@ class Proof(Struct, frozen=True, kw_only=True):
         return self.status in ("proven", "shown")
 
 
+class Defect(Struct, frozen=True, kw_only=True):
+    """One defect that a fail names, after its evidence was checked."""
+
+    reason: str
+    """On one line, whole up to MAX_GROUNDS characters."""
+
+    counterexample: str = ""
+    """An input or situation and the wrong outcome; on one line, whole up to MAX_GROUNDS characters
+    for each part of the change. "": none was given.
+    """
+
+    stops: bool = True
+    """Whether the judge says that a careful maintainer would stop the change for it."""
+
+    evidence: tuple[CheckedEvidence, ...] = ()
+    """The quoted lines of the change, in the judge's order."""
+
+    also: tuple[CheckedEvidence, ...] = ()
+    """Quoted lines, changed or not, that decide it."""
+
+    proof: Proof | UnsetType = UNSET
+    """What came of the test that the judge brought for it."""
+
+    second_look: SecondLook | UnsetType = UNSET
+    """Of a defect that was looked at again."""
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a second look refuted it."""
+        return self.second_look is not UNSET and self.second_look.outcome == "refuted"
+
+
 class Vote(Struct, frozen=True, kw_only=True):
     """One answer to one criterion, after its evidence was checked."""
 
     outcome: Outcome
-    """What the answer counts for; not what was answered if evidence did not hold or a
-    counterexample was missing.
+    """What the answer counts for before any second look; not what was answered if a fail names no
+    defect that counts.
     """
 
     said: Outcome | None
     """What the model answered; None: no answer."""
 
     reason: str
-    """On one line, of a fail whole up to MAX_GROUNDS characters."""
+    """On one line. Of a fail that of its first defect, whole up to MAX_GROUNDS characters; of an
+    abstention made of a fail, why it is one.
+    """
 
-    counterexample: str | None = None
-    """On one line, whole up to MAX_GROUNDS characters for each part of the change."""
-
-    evidence: tuple[CheckedEvidence, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    """What a fail names, in the judge's order."""
 
     turn: str = ""
     """The folder of the conversation, relative to the run's bundle; for a vote of an earlier run to
@@ -248,15 +287,9 @@ class Vote(Struct, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     """The language model that answered."""
 
-    second_look: SecondLook | UnsetType = UNSET
-    """Of a fail that was looked at again."""
-
-    proof: Proof | UnsetType = UNSET
-    """What came of the test that a fail brought."""
-
     outranked: Outcome | UnsetType = UNSET
-    """Of a fail about one part of a large change, the worst that was answered about the other
-    parts, "error" if one got no answer; unset if they pass.
+    """Of a fail about parts of a large change, the worst that was answered about the other parts,
+    "error" if one got no answer; unset if they pass.
     """
 
     cause: Cause | UnsetType = UNSET
@@ -270,9 +303,12 @@ class Vote(Struct, frozen=True, kw_only=True):
         return self.said is not None and self.outranked != "error"
 
     @property
-    def is_refuted(self) -> bool:
-        """Whether it is a fail that a second look refuted."""
-        return self.second_look is not UNSET and self.second_look.outcome == "refuted"
+    def evidence(self) -> tuple[CheckedEvidence, ...]:
+        """The quoted lines of the change of all its defects."""
+        lines: list[CheckedEvidence] = []
+        for defect in self.defects:
+            lines += defect.evidence
+        return tuple(lines)
 
 
 class RawFinding(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from vibe_gate.domain.document import read
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate, Override
 from vibe_gate.domain.label import FindingSource, Label
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import Summary, decode_summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -118,7 +118,7 @@ def finding_if_any(repository: Repository, name: str, now: datetime) -> StoredFi
                 f'"{name}" is ambiguous: {len(fingerprints)} findings match ({listed}).'
             )
         if matches:
-            return _stored(matches[0], entry, read(Summary, documents.document))
+            return _stored(matches[0], entry, decode_summary(documents.document))
     return None
 
 
@@ -127,7 +127,7 @@ def finding_of_criterion(repository: Repository, name: str, now: datetime) -> St
     names what there is.
     """
     for entry, documents in sealed_runs(repository, now):
-        summary = read(Summary, documents.document)
+        summary = decode_summary(documents.document)
         matches = [finding for finding in summary.findings if finding.criterion == name]
         if len(matches) == 1:
             return _stored(matches[0], entry, summary)
@@ -206,7 +206,7 @@ def sealed_summary(repository: Repository, entry: RunEntry, now: datetime) -> Su
     """
     bundles = _open_bundles(repository, now)
     bundles.receipted(entry)
-    return read(Summary, bundles.documents(entry).document)
+    return decode_summary(bundles.documents(entry).document)
 
 
 def _open_bundles(repository: Repository, now: datetime) -> Bundles:

@@ -14,6 +14,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.cause import Cause, CheckFails, NoQuestion
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.summary import CacheUse, Cost
+from vibe_gate.domain.verdict import CheckedEvidence
 from vibe_gate.judging.decide import waiver_sentence
 from vibe_gate.judging.findings import name_findings, order_findings
 
@@ -74,6 +75,15 @@ class Answers(Struct, frozen=True):
             for rubric_id in self.answered_now
             if rubric_id in self.keys
         }
+
+    @property
+    def addressed(self) -> list[CheckedEvidence]:
+        """The lines of the change that speak to the reviewer, as judges say, each once."""
+        lines: dict[CheckedEvidence, None] = {}
+        for question_votes in self.by_rubric.values():
+            for votes in question_votes:
+                lines |= dict.fromkeys(votes.addressed)
+        return list(lines)
 
     @property
     def cache(self) -> CacheUse:

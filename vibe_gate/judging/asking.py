@@ -15,7 +15,7 @@ from msgspec import Struct
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.summary import Cost, Unreviewed
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.cast_vote import CastVote, RubricVotes
@@ -66,7 +66,8 @@ async def ask(
     prover: Prover | None = None
     if facts.tests and facts.asks_for_tests:
         prover = Prover(facts.tests, facts.change, repository, run, tell)
-    context = VoteContext(facts, run, model, cache(repository.read), folder, prover)
+    read_tree = tree_readers(facts.change, repository)
+    context = VoteContext(facts, run, model, cache(repository.read), read_tree, folder, prover)
     keys = [brief.question.key for brief in briefs]
     new_votes = await together(
         cast_votes(brief, kept_votes.get(brief.question.key, {}), context) for brief in briefs
@@ -88,6 +89,16 @@ async def ask(
         notes=tuple(notes),
         intact=intact,
     )
+
+
+def tree_readers(
+    change: Change, repository: Repository
+) -> dict[Side, Callable[[str], bytes | None]]:
+    """By side, what gives the content at a path of that tree; None without a file."""
+    return {
+        "after": repository.tree(change.after).read,
+        "before": repository.tree(change.before).read,
+    }
 
 
 def export_trees(change: Change, repository: Repository, folder: Path) -> tuple[Export, Export]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct, field
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.judging.vote_counting import settle_votes
 
 
@@ -26,6 +26,9 @@ class CastVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unreviewed: tuple[Unreviewed, ...] = ()
     """What the judge was not shown."""
 
+    addressed: tuple[CheckedEvidence, ...] = ()
+    """Changed lines that speak to the reviewer."""
+
     used_tools: bool = True
     """Whether the judge looked beyond its brief, so that the answer may depend on all of both
     trees.
@@ -39,6 +42,7 @@ class CastVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             self,
             by_criterion={**self.by_criterion, **other.by_criterion},
             unreviewed=tuple(dict.fromkeys((*self.unreviewed, *other.unreviewed))),
+            addressed=tuple(dict.fromkeys((*self.addressed, *other.addressed))),
             used_tools=self.used_tools or other.used_tools,
         )
 
@@ -76,6 +80,9 @@ class RubricVotes(Struct, frozen=True, kw_only=True):
 
     unreviewed: tuple[Unreviewed, ...] = ()
     """What no judge was shown."""
+
+    addressed: tuple[CheckedEvidence, ...] = ()
+    """Changed lines that speak to the reviewer, as any of the votes says."""
 
     is_kept: bool = False
     """Whether an earlier run cast any of the votes."""
@@ -126,8 +133,30 @@ def settle_question(
     for votes in by_criterion.values():
         if settle_votes(votes, planned) is None:
             return None
-    most_votes = max(len(votes) for votes in by_criterion.values())
     unreviewed: dict[Unreviewed, None] = {}
-    for number in range(1, most_votes + 1):
-        unreviewed |= dict.fromkeys(cast[number].unreviewed)
-    return RubricVotes(by_criterion=by_criterion, unreviewed=tuple(unreviewed), is_kept=True)
+    for vote in counted_casts(by_criterion, cast):
+        unreviewed |= dict.fromkeys(vote.unreviewed)
+    return RubricVotes(
+        by_criterion=by_criterion,
+        unreviewed=tuple(unreviewed),
+        addressed=addressed_lines(by_criterion, cast),
+        is_kept=True,
+    )
+
+
+def counted_casts(
+    by_criterion: Mapping[str, Sequence[Vote]], cast: Mapping[int, CastVote]
+) -> list[CastVote]:
+    """The votes of which something counts, in the order of their numbers."""
+    most_votes = max((len(votes) for votes in by_criterion.values()), default=0)
+    return [cast[number] for number in range(1, most_votes + 1)]
+
+
+def addressed_lines(
+    by_criterion: Mapping[str, Sequence[Vote]], cast: Mapping[int, CastVote]
+) -> tuple[CheckedEvidence, ...]:
+    """The lines that speak to the reviewer, as the votes that count say, each once."""
+    lines: dict[CheckedEvidence, None] = {}
+    for vote in counted_casts(by_criterion, cast):
+        lines |= dict.fromkeys(vote.addressed)
+    return tuple(lines)

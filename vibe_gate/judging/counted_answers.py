@@ -19,14 +19,15 @@ from vibe_gate.domain.verdict import (
     DecidedBy,
     NamedFinding,
     Outcome,
+    RawFinding,
     TrustBadge,
-    Vote,
     short,
 )
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import OpenFail, open_fails
-from vibe_gate.judging.findings import collect_findings
+from vibe_gate.judging.findings import collect_findings, find_named, findings_of
+from vibe_gate.judging.reviewer_address import addressed_finding, find_addressed, merge_addressed
 from vibe_gate.judging.vote_counting import pick_worst_result, result_of_votes
 
 
@@ -54,7 +55,10 @@ def count_answers(
 ) -> CountedAnswers:
     """Count the votes of each criterion, and name what checks and judges point at."""
     results = tuple(criterion_results(rubric, facts, checks, answers) for rubric in facts.rubrics)
-    findings = collect_findings(facts.rubrics, results, checks, impact)
+    addressed = merge_addressed(
+        find_addressed(facts.change.files), list(map(addressed_finding, answers.addressed))
+    )
+    findings = collect_findings(facts.rubrics, results, checks, impact, addressed)
     return CountedAnswers(facts, impact, checks, answers, results, findings)
 
 
@@ -84,34 +88,17 @@ def recount_fails(
             else:
                 new_results.append(result)
         all_results.append(tuple(new_results))
-    results_by_rubric = {
-        rubric.id: results
-        for rubric, results in zip(counted.facts.rubrics, all_results, strict=True)
-    }
-    findings = []
-    for finding in counted.findings:
-        for rubric_id, results in results_by_rubric.items():
-            is_looked_at = (rubric_id, finding.criterion) in looked_names
-            if is_looked_at and rubric_id in finding.rubric_ids:
-                finding = _with_second_look(finding, results)
-        findings.append(finding)
+    new_raws: list[tuple[str, RawFinding]] = []
+    for rubric, results in zip(counted.facts.rubrics, all_results, strict=True):
+        for criterion, result in zip(rubric.criterion, results, strict=True):
+            if (rubric.id, criterion.id) in looked_names:
+                new_raws += [(rubric.id, raw) for raw in findings_of(criterion, result)]
+    findings = list(counted.findings)
+    for rubric_id, raw in new_raws:
+        finding = find_named(raw, rubric_id, findings)
+        if finding is not None and raw.second_look is not UNSET:
+            findings[findings.index(finding)] = replace(finding, raw=raw)
     return replace(counted, answers=answers, results=tuple(all_results), findings=tuple(findings))
-
-
-def _with_second_look(finding: NamedFinding, results: Sequence[CriterionResult]) -> NamedFinding:
-    """The finding with the second look at the votes behind it."""
-    for result in results:
-        if result.id != finding.criterion:
-            continue
-        for vote in result.votes:
-            if vote.second_look is not UNSET and _is_behind(vote, finding):
-                return replace(finding, raw=replace(finding.raw, second_look=vote.second_look))
-    return finding
-
-
-def _is_behind(vote: Vote, finding: NamedFinding) -> bool:
-    """Whether the finding has evidence of the vote."""
-    return any(line in vote.evidence for line in finding.raw.evidence)
 
 
 def criterion_results(

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import CounterexampleRule
-from vibe_gate.domain.verdict import CheckedEvidence, Proof, ProofStatus, Vote, short
+from vibe_gate.domain.verdict import CheckedEvidence, Defect, ProofStatus, short
 from vibe_gate.judging.brief import ObligingLine, QuotedLine
 from vibe_gate.judging.evidence import MIN_RELOCATED, quote_in_tree, visible_length
 
@@ -270,14 +270,6 @@ def weigh_obligation(
     return "shown", short(f"{clause}. This may be intended: no quoted line obliges the code.")
 
 
-def add_proof(vote: Vote, proof: Proof) -> Vote:
-    """The vote with its proof; a fail whose own test passes counts as an abstention."""
-    if proof.status != "void":
-        return replace(vote, proof=proof)
-    reason = short(f'answered "fail", but its own test passes after the change: {vote.reason}')
-    return replace(vote, outcome="abstain", reason=reason, proof=proof)
-
-
 def find_doubt(change: Change) -> str:
     """Why a passing run would say nothing about this change; "" if it says something."""
     for file in change.files:
@@ -354,10 +346,10 @@ def format_test_command(command: Sequence[str], path: str) -> str:
 
 
 def check_obligation(
-    quoted_lines: Sequence[ObligingLine], vote: Vote, read: Callable[[str], bytes | None]
+    quoted_lines: Sequence[ObligingLine], defect: Defect, read: Callable[[str], bytes | None]
 ) -> tuple[CheckedEvidence, ...]:
     """Each quoted line looked up in the tree after the change, which `read` gives by path."""
-    accused_lines = {(line.path, line.line) for line in vote.evidence if line.side == "after"}
+    accused_lines = {(line.path, line.line) for line in defect.evidence if line.side == "after"}
     return tuple(
         _check_obliging_line(line, accused_lines, read) for line in quoted_lines[:MAX_OBLIGATIONS]
     )

@@ -18,30 +18,39 @@ from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
     CheckedEvidence,
     CriterionResult,
+    Defect,
     Finding,
     Level,
     NamedFinding,
     RubricResult,
-    Vote,
     short,
 )
 from vibe_gate.domain.waiver import Waiver
+from vibe_gate.judging.defects import DefectGroup, group_defects, is_proven_defect
+from vibe_gate.judging.findings import find_named, make_judge_finding
 from vibe_gate.judging.rubric_tally import RubricTally, summarize_tally, tally_rubric
-from vibe_gate.judging.vote_counting import group_by_lines, is_proof
 
 
 class OpenFail(Struct, frozen=True):
-    """A fail of a judge criterion that gets a second look."""
+    """A defect that gets a second look, as one or several votes name it."""
 
     rubric: Rubric
 
     criterion: Criterion
 
-    votes: tuple[Vote, ...]
-    """Those that point at the same lines."""
+    defects: tuple[Defect, ...]
+    """The same defect, of each vote that names it."""
 
-    fingerprints: tuple[str, ...] = ()
-    """Of the findings at these lines."""
+    turns: tuple[str, ...] = ()
+    """The folders of the conversations in which it was named."""
+
+    fingerprint: str = ""
+    """Of its finding."""
+
+    @property
+    def evidence(self) -> tuple[CheckedEvidence, ...]:
+        """The quoted lines of the change that stand there."""
+        return DefectGroup(self.defects).evidence
 
 
 def open_fails(
@@ -50,12 +59,13 @@ def open_fails(
     findings: Sequence[NamedFinding],
     waivers: Waivers,
 ) -> tuple[OpenFail, ...]:
-    """The fails for which the rubric wants a second look: those that block, or would if their judge
-    might.
+    """The defects for which the rubric wants a second look: those that count for a fail that blocks,
+    or would if its judge might.
 
-    None gets one that cannot become a pass by it: what people let pass (`findings` are all of the
-    run's), a proven fail, which was seen to happen, one that stands for other parts of the change
-    that do not pass, and one that needs a claim, which a second look is not shown.
+    None gets one whose vote cannot become a pass by it: what people let pass (`findings` are all of
+    the run's), a proven defect, which was seen to happen, one of a vote that stands for other parts
+    of the change that do not pass, and one of a criterion that needs a claim, which a second look is
+    not shown.
     """
     if rubric.second_look == "never":
         return ()
@@ -65,29 +75,18 @@ def open_fails(
     for criterion, result in zip(rubric.criterion, results, strict=True):
         if criterion.kind != "judge" or criterion.needs or criterion.id not in blocking_ids:
             continue
-        criterion_findings = [
-            finding for finding in findings if finding.is_of(rubric.id, criterion.id)
-        ]
-        for votes in group_by_lines(result.votes):
-            if any(is_proof(vote) or vote.outranked is not UNSET for vote in votes):
+        for group in group_defects(result.votes):
+            if not group.counts or any(map(is_proven_defect, group.defects)):
                 continue
-            vote_findings = _findings_of_votes(votes, criterion_findings)
-            if any(waivers.of(finding) is None for finding in vote_findings):
-                fingerprints = tuple(finding.fingerprint for finding in vote_findings)
-                fails.append(OpenFail(rubric, criterion, votes, fingerprints))
+            if any(vote.outranked is not UNSET for vote in group.votes):
+                continue
+            finding = find_named(make_judge_finding(criterion, group), rubric.id, findings)
+            if finding is None or waivers.of(finding) is not None:
+                continue
+            turns = tuple(dict.fromkeys(vote.turn for vote in group.votes))
+            fail = OpenFail(rubric, criterion, group.defects, turns, finding.fingerprint)
+            fails.append(fail)
     return tuple(fails)
-
-
-def _findings_of_votes(
-    votes: Sequence[Vote], findings: Sequence[NamedFinding]
-) -> list[NamedFinding]:
-    """The findings that have evidence of these votes."""
-    evidence: list[CheckedEvidence] = []
-    for vote in votes:
-        evidence += vote.evidence
-    return [
-        finding for finding in findings if any(line in evidence for line in finding.raw.evidence)
-    ]
 
 
 class RubricOutcomes(Struct, frozen=True):
@@ -224,7 +223,7 @@ def waiver_sentence(
     for finding in findings:
         if finding.raw.level == "notice" or finding.raw.is_refuted:
             continue
-        if finding.is_of(rubric, criterion):
+        if finding.raw.remark is UNSET and finding.is_of(rubric, criterion):
             open_findings.append(finding)
     sentences: dict[str, None] = {}
     for finding in open_findings:
@@ -287,6 +286,8 @@ class _CriterionNames:
         """What the finding does: the first rule that holds."""
         if finding.raw.level == "notice" or finding.raw.is_refuted:
             return "notice"
+        if finding.raw.remark is not UNSET:
+            return "warning"
         names = {(rubric_id, finding.criterion) for rubric_id in finding.rubric_ids}
         if names.isdisjoint(self.failed):
             # Of a judge that is undecided after a second look, or of no criterion.

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, Vote
+from vibe_gate.judging.defects import is_same_defect
 
 
 def why_undisputable(finding: Finding, summary: Summary, rubrics: Iterable[Rubric]) -> str:
@@ -45,13 +46,13 @@ def is_open_to_dispute(finding: Finding, summary: Summary, rubrics: Iterable[Rub
 
 
 def _votes_behind(finding: Finding, summary: Summary) -> Iterator[Vote]:
-    """The votes that quote a line of the finding."""
+    """The votes that name the defect of the finding."""
     for rubric in summary.rubrics:
         for result in rubric.criteria:
             if not finding.is_of(rubric.id, result.id):
                 continue
             for vote in result.votes:
-                if any(line in vote.evidence for line in finding.evidence):
+                if any(is_same_defect(defect, finding) for defect in vote.defects):
                     yield vote
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -35,13 +35,20 @@ def quote_in_change(
 ) -> CheckedEvidence:
     """Whether what is quoted about a criterion holds in this change; `read` gives the content of a
     side.
+    """
+    files = tuple(file for file in change.files if criterion.concerns(file))
+    return quote_in_files(evidence, replace(change, files=files), read)
+
+
+def quote_in_files(
+    evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
+) -> CheckedEvidence:
+    """Whether what is quoted stands in a changed line of the change's files.
 
     A missing or wrong side is looked up. Of a quote over several lines, each is looked for: all
     must be in the file, and the first that was changed is the evidence.
     """
-    checked_lines = [
-        _check_on_either_side(criterion, line, change, read) for line in _quoted_lines(evidence)
-    ]
+    checked_lines = [_check_on_either_side(line, change, read) for line in _quoted_lines(evidence)]
     for line in checked_lines:
         if line.why == NOT_THERE:
             return line
@@ -66,15 +73,15 @@ def _quoted_lines(evidence: Quoted) -> list[Quoted]:
 
 
 def _check_on_either_side(
-    criterion: Criterion, evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
+    evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
 ) -> CheckedEvidence:
     """The evidence on the side that it names, else on the other; if it names none, where it stands
     best.
     """
     side: Side = "before" if evidence.side == "before" else "after"
     other_side: Side = "after" if side == "before" else "before"
-    checked = _check_on_side(criterion, evidence, side, change, read)
-    other_checked = _check_on_side(criterion, evidence, other_side, change, read)
+    checked = _check_on_side(evidence, side, change, read)
+    other_checked = _check_on_side(evidence, other_side, change, read)
     if not evidence.side:
         return min(checked, other_checked, key=_standing_rank)
     if checked.standing != "void" or other_checked.standing == "void":
@@ -87,20 +94,16 @@ def _standing_rank(checked: CheckedEvidence) -> int:
 
 
 def _check_on_side(
-    criterion: Criterion,
-    evidence: Quoted,
-    side: Side,
-    change: Change,
-    read: Callable[[FileVersion], bytes],
+    evidence: Quoted, side: Side, change: Change, read: Callable[[FileVersion], bytes]
 ) -> CheckedEvidence:
-    file = _file_of(evidence.path, side, change)
-    if file is None or not criterion.concerns(file):
+    file = find_changed_file(evidence.path, side, change)
+    if file is None:
         return quote_in_file(evidence, side, None, b"")
     version = file.after if side == "after" else file.before
     return quote_in_file(evidence, side, file, read(version) if version else b"")
 
 
-def _file_of(quoted_path: str, side: Side, change: Change) -> FileDiff | None:
+def find_changed_file(quoted_path: str, side: Side, change: Change) -> FileDiff | None:
     """The changed file that a judge means by the path, which may begin as its tools show it."""
     path = paths.unquote(quoted_path).removeprefix("./")
     file = change.file(path) or change.file(path.removeprefix(f"{side}/"))
@@ -156,6 +159,32 @@ def quote_in_tree(evidence: Quoted, content: bytes | None) -> CheckedEvidence:
         if line.why == NOT_THERE:
             return line
     return checked_lines[0]
+
+
+def quote_in_trees(
+    evidence: Quoted, read: Mapping[Side, Callable[[str], bytes | None]]
+) -> CheckedEvidence:
+    """Whether the quoted line stands in one of the trees, changed or not: in that after the change,
+    unless it names the other, then in the other.
+
+    Args:
+        evidence: What is quoted; its path may begin as tools show it.
+        read: By side, the content at a path of the tree, None without a file.
+    """
+    path = paths.unquote(evidence.path).removeprefix("./")
+    sides: tuple[Side, ...] = (
+        ("before", "after") if evidence.side == "before" else ("after", "before")
+    )
+    first_evidence: CheckedEvidence | None = None
+    for side in sides:
+        for tree_path in dict.fromkeys((path, path.removeprefix(f"{side}/"))):
+            line = replace(evidence, path=paths.quote(tree_path), side=side)
+            checked = quote_in_tree(line, read[side](tree_path))
+            if checked.standing != "void":
+                return checked
+            first_evidence = first_evidence or checked
+    assert first_evidence is not None
+    return first_evidence
 
 
 WORDS_PATH = "said"
@@ -252,6 +281,20 @@ def changed_lines(file: FileDiff, side: Side) -> frozenset[int]:
             if line.origin != absent_sign:
                 number += 1
     return frozenset(numbers)
+
+
+def is_added(line: CheckedEvidence, change: Change) -> bool:
+    """Whether the line came with the change: one that stands after it, in a file that is new, or is
+    changed and not shown line by line, or among the added lines.
+    """
+    if line.side == "before":
+        return False
+    file = find_changed_file(line.path, "after", change)
+    if file is None or (file.before and file.after and file.before.blob == file.after.blob):
+        return False
+    if not file.hunks or file.before is None:
+        return True
+    return line.line in changed_lines(file, "after")
 
 
 def visible_length(text: str) -> int:

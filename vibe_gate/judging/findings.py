@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import FileDiff
@@ -17,16 +18,21 @@ from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
     Finding,
+    FindingPlace,
     Level,
     NamedFinding,
     RawFinding,
-    Vote,
     short,
     whole_change_finding,
 )
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.policy import PolicyImpact
-from vibe_gate.judging.vote_counting import rank_proof
+from vibe_gate.judging.defects import (
+    DefectGroup,
+    group_defects,
+    judge_defect,
+    standing_lines,
+)
 
 Located = TypeVar("Located", RawFinding, Finding)
 
@@ -38,15 +44,17 @@ def collect_findings(
     results: Sequence[Sequence[CriterionResult]],
     checks: CheckResults,
     impact: PolicyImpact,
+    addressed: Sequence[RawFinding] = (),
 ) -> tuple[NamedFinding, ...]:
-    """What checks and judges object to, and the changed files that steer agents; worst first, by
-    place.
+    """What checks and judges object to, the changed files that steer agents, and what speaks to the
+    reviewer; worst first, by place.
 
     Args:
         rubrics: Those of the run.
         results: Of each rubric's criteria, in its order.
         checks: What checks answered.
         impact: What the change does to the gate itself.
+        addressed: What speaks to the reviewer.
     """
     raw_findings = list(checks.findings)
     rubric_ids = {finding: set(ids) for finding, ids in checks.raised_by.items()}
@@ -58,50 +66,82 @@ def collect_findings(
     for item in impact.files:
         if item.level == "warn" and not item.adopted:
             raw_findings.append(policy_warning(item.file))
+    raw_findings += addressed
     return name_findings(order_findings(raw_findings), rubric_ids)
 
 
 def findings_of(criterion: Criterion, result: CriterionResult) -> list[RawFinding]:
-    """What a judge criterion that failed, or was refuted, points at: every piece of evidence that
-    stands, or else the change.
+    """What the votes on a judge criterion point at: if it failed, or second looks took its fails
+    back, every defect, or else the change; of any other the remarks.
+    """
+    is_objection = result.outcome == "fail" or result.decided_by == "refuted"
+    if criterion.kind != "judge":
+        return []
+    groups = group_defects(result.votes, only_remarks=not is_objection)
+    findings = [make_judge_finding(criterion, group) for group in groups]
+    if is_objection:
+        findings += _findings_without_line(criterion, result)
+    if is_objection and not findings:
+        return [whole_change_finding(result, _fold_question(criterion))]
+    return findings
+
+
+def make_judge_finding(criterion: Criterion, group: DefectGroup) -> RawFinding:
+    """The finding of one defect, in the words of one vote, with the lines that any vote quotes.
 
     The question is part of the fingerprint, so that no other question's finding has it. The reason
     is not: a model words the same defect anew each time.
     """
-    is_objection = result.outcome == "fail" or result.decided_by == "refuted"
-    if criterion.kind != "judge" or not is_objection:
-        return []
-    question = " ".join((criterion.question or "").split())
-    findings: dict[tuple[str, int, int], RawFinding] = {}
-    for vote in sorted(result.votes, key=rank_proof):
-        if vote.outcome != "fail":
-            continue
-        for evidence in vote.evidence:
-            lines = evidence.path, evidence.line, evidence.end_line
-            if evidence.standing == "void" or not evidence.path or lines in findings:
-                continue
-            findings[lines] = _judge_finding(criterion, vote, evidence, question)
-    return list(findings.values()) or [whole_change_finding(result, question)]
-
-
-def _judge_finding(
-    criterion: Criterion, vote: Vote, evidence: CheckedEvidence, question: str
-) -> RawFinding:
-    """What a fail points at with one piece of its evidence."""
-    is_executed = vote.proof is not UNSET and vote.proof.is_executed
+    defect = group.first
+    first_line, *other_lines = group.evidence
+    is_executed = defect.proof is not UNSET and defect.proof.is_executed
     return RawFinding(
-        path=evidence.path,
-        line=evidence.line,
-        end_line=evidence.end_line,
-        level="failure" if criterion.must else "warning",
+        path=first_line.path,
+        line=first_line.line,
+        end_line=first_line.end_line,
+        level="failure" if criterion.must and group.remark is UNSET else "warning",
         criterion=criterion.id,
-        message=short(vote.reason) or "The answer gives no reason.",
-        evidence=(evidence,),
-        distinction=question,
-        second_look=vote.second_look,
+        message=short(defect.reason) or "The answer gives no reason.",
+        other_places=tuple(
+            FindingPlace(path=line.path, line=line.line, end_line=line.end_line)
+            for line in other_lines
+        ),
+        counterexample=defect.counterexample,
+        evidence=group.evidence,
+        also=group.also,
+        remark=group.remark,
+        distinction=_fold_question(criterion),
+        second_look=group.second_look,
         basis="executed" if is_executed else "inferred",
-        proof=vote.proof,
+        proof=defect.proof,
     )
+
+
+def _findings_without_line(criterion: Criterion, result: CriterionResult) -> list[RawFinding]:
+    """What the first vote objects to that quotes no line of the change for it, such as an agent's
+    words.
+    """
+    question = _fold_question(criterion)
+    for vote in result.votes:
+        findings = []
+        for defect in vote.defects if vote.outcome == "fail" else ():
+            if standing_lines(defect) or judge_defect(defect) != "counts":
+                continue
+            message = short(defect.reason) or "The answer gives no reason."
+            finding = replace(
+                whole_change_finding(result, question),
+                message=message,
+                distinction=f"{question}\0{message}",
+                counterexample=defect.counterexample,
+            )
+            findings.append(finding)
+        if findings:
+            return findings
+    return []
+
+
+def _fold_question(criterion: Criterion) -> str:
+    return " ".join((criterion.question or "").split())
 
 
 def name_findings(
@@ -109,9 +149,10 @@ def name_findings(
 ) -> tuple[NamedFinding, ...]:
     """The findings with fingerprints that hold across rebases.
 
-    A fingerprint is made of criterion, path, the quoted text (its white space folded) and what
-    tells the finding apart from others at that line, never of line numbers; equal ones are told
-    apart by their order.
+    A fingerprint is made of criterion, path, the quoted lines (sorted, their white space folded)
+    and what tells the finding apart from others at these lines, never of line numbers. So a further
+    line makes another one: a person who lets a finding pass has seen all its places. Equal ones are
+    told apart by their order.
 
     Args:
         findings: All of the run's, in order.
@@ -129,11 +170,27 @@ def name_findings(
     return tuple(named_findings)
 
 
+def find_named(
+    raw: RawFinding, rubric_id: str, findings: Iterable[NamedFinding]
+) -> NamedFinding | None:
+    """The finding of the same defect, before or after a second look at it, with which a criterion of
+    the rubric fails.
+    """
+    for finding in findings:
+        if finding.is_of(rubric_id, raw.criterion) and _identity(finding.raw) == _identity(raw):
+            return finding
+    return None
+
+
+def _identity(raw: RawFinding) -> tuple[str, str, str, tuple[CheckedEvidence, ...]]:
+    """What no second look changes."""
+    return raw.criterion, raw.message, raw.distinction, raw.evidence
+
+
 def _fingerprint_basis(finding: RawFinding) -> str:
-    quotes = " ".join(evidence.quote for evidence in finding.evidence)
-    folded_quotes = " ".join(quotes.split())
+    folded_quotes = sorted(" ".join(evidence.quote.split()) for evidence in finding.evidence)
     distinction = finding.distinction or finding.message
-    return "\0".join((finding.criterion, finding.path, folded_quotes, distinction))
+    return "\0".join((finding.criterion, finding.path, "\n".join(folded_quotes), distinction))
 
 
 def order_findings(findings: Iterable[Located]) -> list[Located]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import UNSET, Struct
@@ -21,6 +21,7 @@ from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import (
     MAX_PROOF_OUTPUT,
     CheckedEvidence,
+    Defect,
     Proof,
     ProofStatus,
     Vote,
@@ -29,9 +30,11 @@ from vibe_gate.domain.verdict import (
 from vibe_gate.git import Repository, Tree
 from vibe_gate.judging import counterexample
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.brief import CriterionAnswer
+from vibe_gate.judging.brief import FindingAnswer
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
+from vibe_gate.judging.defects import judge_defect
+from vibe_gate.judging.vote_counting import check_vote
 from vibe_gate.judging.walled_tests import WalledTests, place_test_file
 from vibe_gate.sandbox import wall_lack
 
@@ -74,33 +77,45 @@ class Prover:
         }
         self._lock = asyncio.Lock()
 
-    async def prove(self, vote: Vote, answer: CriterionAnswer) -> Vote:
-        """The vote with what running its test came to; as it is if it is no fail, or has no
-        test.
+    async def prove(self, vote: Vote, findings: Sequence[FindingAnswer]) -> Vote:
+        """The vote with what running the tests of its defects came to; as it is if it is no fail, or
+        has no test.
+
+        `findings`: of which its defects were made, in their order.
         """
-        if vote.outcome != "fail" or not answer.test.strip():
+        if vote.outcome != "fail":
             return vote
-        read_after = self._trees["after"].read
-        obligation = counterexample.check_obligation(answer.obligation, vote, read_after)
-        if len(answer.test) > MAX_TEST:
-            reason = f"Could not run: its test is longer than {MAX_TEST:,} characters."
-            proof = Proof(status="could_not_run", reason=reason, obligation=obligation)
-            return replace(vote, proof=proof)
-        return await self._with_proof(vote, answer.test.rstrip("\n") + "\n", obligation)
+        defects = []
+        for defect, finding in zip(vote.defects, findings, strict=True):
+            if finding.test.strip() and judge_defect(defect) == "counts":
+                defect = await self._prove_defect(defect, finding)
+            defects.append(defect)
+        return check_vote(replace(vote, defects=tuple(defects)))
 
     async def prove_kept_vote(self, vote: Vote) -> Vote:
-        """The vote of an earlier run with its test run now, if that could not be run then."""
-        if not _could_not_run(vote) or vote.proof is UNSET:
-            return vote
-        return await self._with_proof(vote, vote.proof.test, vote.proof.obligation)
+        """The vote of an earlier run with those of its tests run now that could not be run then."""
+        defects = []
+        for defect in vote.defects:
+            if defect.proof is not UNSET and _could_not_run(vote, defect):
+                proof = await self._run_proof(defect.proof.test, defect.proof.obligation)
+                defect = replace(defect, proof=proof)
+            defects.append(defect)
+        return check_vote(replace(vote, defects=tuple(defects)))
 
-    async def _with_proof(
-        self, vote: Vote, test: str, obligation: tuple[CheckedEvidence, ...]
-    ) -> Vote:
+    async def _prove_defect(self, defect: Defect, finding: FindingAnswer) -> Defect:
+        read_after = self._trees["after"].read
+        obligation = counterexample.check_obligation(finding.obligation, defect, read_after)
+        if len(finding.test) > MAX_TEST:
+            reason = f"Could not run: its test is longer than {MAX_TEST:,} characters."
+            proof = Proof(status="could_not_run", reason=reason, obligation=obligation)
+        else:
+            proof = await self._run_proof(finding.test.rstrip("\n") + "\n", obligation)
+        return replace(defect, proof=proof)
+
+    async def _run_proof(self, test: str, obligation: tuple[CheckedEvidence, ...]) -> Proof:
         async with self._lock:
             self._tell("running the test that a fail brought")
-            proof = await self._make_proof(test, obligation)
-        return counterexample.add_proof(vote, proof)
+            return await self._make_proof(test, obligation)
 
     async def _make_proof(self, test: str, obligation: tuple[CheckedEvidence, ...]) -> Proof:
         after = self._trees["after"]
@@ -192,7 +207,7 @@ async def rerun_kept_tests(
     here now.
     """
     kept_votes = _all_votes(answers)
-    if facts.tests is None or not any(map(_could_not_run, kept_votes)):
+    if facts.tests is None or not any(map(_has_unrun_test, kept_votes)):
         return answers
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     prover = Prover(facts.tests, facts.change, repository, run, tell)
@@ -221,11 +236,16 @@ def _replace_votes(votes: RubricVotes, new_votes: Mapping[Vote, Vote]) -> Rubric
     return replace(votes, by_criterion=by_criterion)
 
 
-def _could_not_run(vote: Vote) -> bool:
-    """Whether it is a vote of an earlier run whose test could not be run, other than for its own
-    time.
+def _has_unrun_test(vote: Vote) -> bool:
+    """Whether a test of it could not be run."""
+    return any(_could_not_run(vote, defect) for defect in vote.defects)
+
+
+def _could_not_run(vote: Vote, defect: Defect) -> bool:
+    """Whether it is of a vote of an earlier run, and its test could not be run, other than for its
+    own time.
     """
-    proof = vote.proof
+    proof = defect.proof
     if proof is UNSET or proof.status != "could_not_run" or not proof.test:
         return False
     return not vote.turn.startswith("nodes/") and proof.timed_out is UNSET

@@ -13,7 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import first_mistake, read, without_none
-from vibe_gate.judging.brief import CriterionAnswer, JudgeAnswers
+from vibe_gate.judging.brief import (
+    MAX_DEFECTS,
+    CriterionAnswer,
+    FindingAnswer,
+    JudgeAnswers,
+    QuotedLine,
+)
 
 OUTCOMES = ("pass", "not_applicable", "fail", "abstain")
 """What a model may answer."""
@@ -41,6 +47,9 @@ class Reading(Struct, frozen=True):
     problems: Mapping[str, str] = {}
     """By criterion id, what is wrong with the others."""
 
+    addressed: Sequence[QuotedLine] = ()
+    """Changed lines that speak to the reviewer, as the model quotes them."""
+
     unfit: str = ""
     """What is wrong with the answer as a whole; then it has no answers."""
 
@@ -67,7 +76,9 @@ def read_answers(criterion_ids: Sequence[str], document: object) -> Reading:
             problems[criterion_id] = problem
         else:
             readable_answers[criterion_id] = answers[0]
-    return Reading(judge_answers.changes, readable_answers, problems)
+    return Reading(
+        judge_answers.changes, readable_answers, problems, addressed=judge_answers.addressed
+    )
 
 
 def write_objection(criterion_ids: Sequence[str], document: object) -> str:
@@ -97,7 +108,33 @@ def plain_word(text: str) -> str:
 def _normalize_words(answer: CriterionAnswer) -> CriterionAnswer:
     word = plain_word(answer.outcome)
     outcome = word if word in OUTCOMES else answer.outcome
-    return replace(answer, criterion=answer.criterion.strip(_AROUND), outcome=outcome)
+    findings = answer.findings
+    if outcome == "fail" and not findings:
+        findings = (_finding_of_answer(answer),)
+    return replace(
+        answer,
+        criterion=answer.criterion.strip(_AROUND),
+        outcome=outcome,
+        findings=tuple(map(_normalize_stops, findings[:MAX_DEFECTS])),
+    )
+
+
+def _finding_of_answer(answer: CriterionAnswer) -> FindingAnswer:
+    """The one defect of a fail in the form of earlier versions."""
+    return FindingAnswer(
+        reason=answer.reason,
+        counterexample=answer.counterexample,
+        evidence=answer.evidence,
+        test=answer.test,
+        obligation=answer.obligation,
+    )
+
+
+def _normalize_stops(finding: FindingAnswer) -> FindingAnswer:
+    """The finding with a yes or no; any word but a no means yes."""
+    if isinstance(finding.stops, bool):
+        return finding
+    return replace(finding, stops=plain_word(finding.stops) not in ("false", "no"))
 
 
 def _answer_problem(criterion_id: str, answers: Sequence[CriterionAnswer]) -> str:
@@ -110,7 +147,16 @@ def _answer_problem(criterion_id: str, answers: Sequence[CriterionAnswer]) -> st
     if outcome not in OUTCOMES:
         outcomes = ", ".join(OUTCOMES)
         return f"{criterion_id} has the outcome {_quote_word(outcome)}; the outcomes are {outcomes}"
+    if outcome != "fail" and any(map(_has_quote, answers[0].findings)):
+        return (
+            f'{criterion_id} has findings and the outcome "{outcome}": '
+            "answer fail, or leave the findings out"
+        )
     return ""
+
+
+def _has_quote(finding: FindingAnswer) -> bool:
+    return any(line.quote.strip() for line in finding.evidence)
 
 
 def _missing_parts(answers: Mapping[str, CriterionAnswer]) -> Iterator[str]:
@@ -120,16 +166,18 @@ def _missing_parts(answers: Mapping[str, CriterionAnswer]) -> Iterator[str]:
     for criterion_id, answer in answers.items():
         if answer.outcome != "fail":
             continue
-        if not answer.counterexample.strip():
-            yield (
-                f"{criterion_id} fails without a counterexample: "
-                "add the input or situation and the wrong outcome"
-            )
-        if not any(line.quote.strip() for line in answer.evidence):
-            yield (
-                f"{criterion_id} fails without evidence: "
-                "add path and quote of a changed line that shows it"
-            )
+        for number, finding in enumerate(answer.findings, start=1):
+            name = f"finding {number} of {criterion_id}" if number > 1 else criterion_id
+            if not finding.counterexample.strip():
+                yield (
+                    f"{name} fails without a counterexample: "
+                    "add the input or situation and the wrong outcome"
+                )
+            if not _has_quote(finding):
+                yield (
+                    f"{name} fails without evidence: "
+                    "add path and quote of a changed line that shows it"
+                )
 
 
 def _quote_word(word: str) -> str:

@@ -11,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.context.facts import Facts
+from vibe_gate.domain import paths
 from vibe_gate.domain.cause import TooLarge
 from vibe_gate.domain.change import Change, FileVersion, Hunk
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed, whole_file_unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence
+from vibe_gate.domain.verdict import CheckedEvidence, Defect
 from vibe_gate.git import Repository
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
@@ -84,7 +85,16 @@ class RubricBrief(Struct, frozen=True):
             for line in vote.evidence:
                 if not self._has(line, criteria[criterion_id], read):
                     return False
+            if not all(map(self._has_unchanged_line, vote.defects)):
+                return False
         return True
+
+    def _has_unchanged_line(self, defect: Defect) -> bool:
+        """Whether the further lines of the defect are of files whose contents belong to what is
+        shown.
+        """
+        other_paths = {line.path for line in defect.also if line.standing != "void"}
+        return all(self.change.file(paths.unquote(path)) is not None for path in other_paths)
 
     def _has(
         self, line: CheckedEvidence, criterion: Criterion, read: Callable[[FileVersion], bytes]

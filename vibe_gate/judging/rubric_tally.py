@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from vibe_gate import errors
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome, short
+from vibe_gate.judging.defects import judge_defect
 from vibe_gate.judging.vote_counting import is_proven
 
 WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
@@ -74,11 +75,12 @@ def _has_voided_fail(criterion: Criterion, result: CriterionResult) -> bool:
     if result.outcome != "abstain":
         return False
     for vote in result.votes:
-        if vote.proof is UNSET or vote.proof.status != "void":
-            continue
-        has_obligation = any(line.standing != "void" for line in vote.proof.obligation)
-        if criterion.proof != "required" or has_obligation:
-            return True
+        for defect in vote.defects:
+            if judge_defect(defect) != "voided" or defect.proof is UNSET:
+                continue
+            has_obligation = any(line.standing != "void" for line in defect.proof.obligation)
+            if criterion.proof != "required" or has_obligation:
+                return True
     return False
 
 

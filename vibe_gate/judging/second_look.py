@@ -1,6 +1,8 @@
-"""Second looks: each fail that would block is put to a conversation that tries to show from the
-code that it does not happen. It is no vote: only a refutation whose quoted lines stand changes
-anything, and only for that fail.
+"""Second looks: each defect that would block is put to a conversation that tries to show from the
+code that it does not happen, or that nobody would stop the change for it. It is no vote: what it
+says counts for that defect alone, a refutation only with quoted lines that stand.
+
+The defects of one criterion are looked at in one conversation, and each look is kept by itself.
 
 A finding may be disputed, once on the same trees: then the conversation is shown the argument as a
 claim, and its answer takes the place of the look without it, in this review and in later ones.
@@ -35,7 +37,7 @@ from vibe_gate.domain.cause import (
     NoConversation,
     NoKey,
 )
-from vibe_gate.domain.change import Side
+from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, end_sentence, show_text
 from vibe_gate.domain.leaving import may_leave
@@ -44,6 +46,7 @@ from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import (
     MAX_GROUNDS,
     CheckedEvidence,
+    Defect,
     Dispute,
     LookOutcome,
     SecondLook,
@@ -59,19 +62,28 @@ from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.claiming import claim_questions
 from vibe_gate.judging.decide import OpenFail
-from vibe_gate.judging.evidence import MIN_RELOCATED, NOT_THERE, quote_in_tree, visible_length
+from vibe_gate.judging.evidence import (
+    MIN_RELOCATED,
+    NOT_THERE,
+    is_added,
+    quote_in_tree,
+    visible_length,
+)
 from vibe_gate.judging.questions import TOOLS, questions_of
 from vibe_gate.judging.second_look_brief import (
     DISPUTE_PROMPT,
     LOOK_PROMPT,
+    LookAnswer,
     build_look_schema,
+    choose_look_model,
     compute_dispute_key,
     compute_look_key,
-    read_look_answer,
+    read_look_answers,
     write_dispute_prompt,
     write_look_objection,
     write_look_prompt,
 )
+from vibe_gate.judging.shown_lines import show_surroundings
 from vibe_gate.judging.votes import together, with_fallback
 from vibe_gate.version import __version__
 
@@ -82,27 +94,28 @@ FOLDER = "second-look"
 """Working directory of these conversations: both trees, exported anew."""
 
 
+MAX_LOOKED = 6
+"""Findings of one conversation: with more, each gets little attention."""
+
+
 class LookQuestion(Struct, frozen=True):
-    """A fail as it is asked about."""
+    """A defect as it is asked about."""
 
     fail: OpenFail
-
-    node: str
-    """Its place in the run's graph."""
 
     model: str
     """The language model that is asked."""
 
     key: str
-    """The digest of all that is shown."""
+    """The digest of what the judges say of it, and of the trees."""
 
     visibility: Mapping[str, str]
     """Which prompts the votes on the fail may have been shown, as `leaving.may_leave` takes them:
     the fail's words may repeat them.
     """
 
-    dispute_keys: tuple[str, ...]
-    """Under which a dispute of the fail is kept, one for each of its findings."""
+    dispute_key: str
+    """Under which a dispute of its finding is kept."""
 
     dispute: Dispute | UnsetType = UNSET
     """What is argued against it in this review."""
@@ -110,7 +123,17 @@ class LookQuestion(Struct, frozen=True):
     @property
     def claim_keys(self) -> tuple[str, ...]:
         """Those by which one of several commands is the only one that asks it."""
-        return (self.key,) if self.dispute is UNSET else self.dispute_keys
+        return (self.key if self.dispute is UNSET else self.dispute_key,)
+
+
+class _JointLook(Struct, frozen=True):
+    """Questions that are asked together."""
+
+    node: str
+    """Its place in the run's graph."""
+
+    questions: tuple[LookQuestion, ...]
+    """On one criterion; one alone if that is disputed."""
 
 
 class _LookContext(Struct, frozen=True):
@@ -146,7 +169,7 @@ async def look_again(
     """
     mode = request.mode
     questions = look_questions(fails, facts, run, mode if isinstance(mode, DisputeMode) else None)
-    cache = LookCache(run, model.wire, force=request.force)
+    cache = LookCache(run, model.wire, facts.change, force=request.force)
     cache.find(questions)
     open_questions = _open_questions(questions, cache.looks)
     if not open_questions or mode.unasked_if_new or not model.can_answer:
@@ -167,7 +190,7 @@ async def look_again(
         open_questions = _open_questions(open_questions, cache.looks)
         if not open_questions:
             return _add_looks(answers, questions, cache.looks)
-        tell(f"taking a second look at {counted(len(open_questions), 'fail')}")
+        tell(f"taking a second look at {counted(len(open_questions), 'finding')}")
         model.open()
         model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
         new_looks, is_intact = await _ask_looks(open_questions, facts, repository, run, model)
@@ -188,36 +211,30 @@ async def look_again(
 def look_questions(
     fails: Iterable[OpenFail], facts: Facts, run: RunContext, dispute: DisputeMode | None = None
 ) -> list[LookQuestion]:
-    """What is asked about these fails. The node is `second-look-<rubric>`, then -b, -c ... for
-    further ones.
+    """What is asked about these defects.
 
     `dispute`: what is argued against a finding of one of them.
     """
     default_model = facts.gate.default_model(run.environment)
     trees = (facts.change.before, facts.change.after)
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
-    prefix = f"{facts.stage}-" if facts.stage else ""
     rubric_questions = questions_of(facts, default_model)
     shown_prompts = {
         question.rubric.id: question.shown for question in rubric_questions if question.shown
     }
-    fails_of_rubric: Counter[str] = Counter()
     questions = []
     for fail in fails:
         rubric = fail.rubric
-        node = f"{prefix}second-look-{rubric.id}{repeat_suffix(fails_of_rubric[rubric.id])}"
-        fails_of_rubric[rubric.id] += 1
-        model = rubric.model or next(iter(rubric.models), default_model)
+        model = choose_look_model(rubric, default_model)
         models = [model, rubric.fallback] if rubric.fallback else [model]
-        prompt = write_look_prompt(fail.criterion, fail.votes, "")
+        prompt = write_look_prompt(fail.criterion, [fail.defects], "", "")
         key = compute_look_key(prompt, trees=trees, models=models, tools=TOOLS, versions=versions)
         question = LookQuestion(
             fail=fail,
-            node=node,
             model=model,
             key=key,
             visibility=shown_prompts.get(rubric.id, {}),
-            dispute_keys=tuple(compute_dispute_key(name, trees) for name in fail.fingerprints),
+            dispute_key=compute_dispute_key(fail.fingerprint, trees),
             dispute=_dispute_of(fail, key, dispute, run),
         )
         questions.append(question)
@@ -228,7 +245,7 @@ def _dispute_of(
     fail: OpenFail, key: str, dispute: DisputeMode | None, run: RunContext
 ) -> Dispute | UnsetType:
     """What is argued against the fail; unset if the dispute is not of it."""
-    if dispute is None or dispute.finding not in fail.fingerprints:
+    if dispute is None or dispute.finding != fail.fingerprint:
         return UNSET
     redact = run.redactor.text
     return Dispute(
@@ -236,7 +253,7 @@ def _dispute_of(
         by=redact(dispute.by),
         run=run.record.run_id,
         question=key,
-        findings=fail.fingerprints,
+        findings=(fail.fingerprint,),
     )
 
 
@@ -292,18 +309,25 @@ def _votes_with_looks(
             question for question in questions if question.fail.criterion.id == criterion_id
         ]
         by_criterion[criterion_id] = tuple(
-            _vote_with_look(vote, criterion_questions, looks) for vote in cast
+            _vote_with_looks(vote, criterion_questions, looks) for vote in cast
         )
     return replace(votes, by_criterion=by_criterion)
 
 
-def _vote_with_look(
-    vote: Vote, questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]
+def _vote_with_looks(
+    vote: Vote, questions: Sequence[LookQuestion], looks: Mapping[str, SecondLook]
 ) -> Vote:
+    defects = tuple(_defect_with_look(defect, questions, looks) for defect in vote.defects)
+    return replace(vote, defects=defects)
+
+
+def _defect_with_look(
+    defect: Defect, questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]
+) -> Defect:
     for question in questions:
-        if vote in question.fail.votes and question.key in looks:
-            return replace(vote, second_look=looks[question.key])
-    return vote
+        if defect in question.fail.defects and question.key in looks:
+            return replace(defect, second_look=looks[question.key])
+    return defect
 
 
 class LookCache:
@@ -321,11 +345,12 @@ class LookCache:
     looks: dict[str, SecondLook]
     """What was found, by key of the question."""
 
-    def __init__(self, run: RunContext, wire: Wire, *, force: bool) -> None:
+    def __init__(self, run: RunContext, wire: Wire, change: Change, *, force: bool) -> None:
         """`force`: nothing that is kept counts; what is answered is kept all the same."""
         self.writes = wire.mode == "live"
         self.reads = self.writes and not force
         self.looks = {}
+        self._change = change
         self._run = run
 
     def find(self, questions: Sequence[LookQuestion]) -> None:
@@ -336,7 +361,7 @@ class LookCache:
         shared_keys: list[str] = []
         for question in questions:
             if may_leave(question.visibility):
-                shared_keys += (question.key, *question.dispute_keys)
+                shared_keys += (question.key, question.dispute_key)
         self._run.state.answers.fetch(shared_keys, now)
         for question in questions:
             look = self._look_at(question, now)
@@ -346,24 +371,20 @@ class LookCache:
     def _look_at(self, question: LookQuestion, now: datetime) -> SecondLook | None:
         """The look that counts: of a dispute of the same words of the judge, else the one without.
 
-        If the fail is disputed now, the latter counts only if it refutes it; and a dispute of other
-        words, by which the finding has been disputed, leaves it as it is.
+        If the finding is disputed now, the latter counts only if it refutes it; and a dispute of
+        other words, by which the finding has been disputed, leaves it as it is.
         """
-        disputed_looks: list[tuple[Dispute, SecondLook]] = []
-        for key in question.dispute_keys:
-            look = self._kept_look(key, now)
-            if look is not None and look.dispute is not UNSET:
-                disputed_looks.append((look.dispute, look))
-        for dispute, look in disputed_looks:
-            if dispute.question == question.key:
-                return look
+        disputed_look = self._kept_look(question.dispute_key, now)
+        earlier_dispute = UNSET if disputed_look is None else disputed_look.dispute
+        if earlier_dispute is not UNSET and earlier_dispute.question == question.key:
+            return disputed_look
         undisputed_look = self._kept_look(question.key, now)
         if question.dispute is UNSET:
             return undisputed_look
         if undisputed_look is not None and undisputed_look.outcome == "refuted":
             return undisputed_look
-        for dispute, look in disputed_looks:
-            cause = DisputedBefore(run=dispute.run, outcome=look.outcome)
+        if disputed_look is not None and earlier_dispute is not UNSET:
+            cause = DisputedBefore(run=earlier_dispute.run, outcome=disputed_look.outcome)
             return _no_answer(question, cause)
         return None
 
@@ -374,7 +395,7 @@ class LookCache:
         with suppress(ValueError):  # written by another version, or by someone else: a miss
             look = read(SecondLook, document)
             if holds_all(look, document):
-                return check_refutation(look)
+                return check_look(look, self._change)
         return None
 
     def keep(self, looks: Mapping[str, SecondLook], questions: Iterable[LookQuestion]) -> str:
@@ -392,8 +413,7 @@ class LookCache:
             is_recorded = run.record.relative and look.turn
             turn = f"{run.record.relative}/{look.turn}" if is_recorded else ""
             document = run.redactor.value(plain(replace(look, turn=turn)))
-            is_disputed = question.dispute is not UNSET
-            for key in question.dispute_keys if is_disputed else (question.key,):
+            for key in question.claim_keys:
                 problem = run.state.answers.put(key, document, run.clock(), question.visibility)
                 last_problem = problem or last_problem
         return last_problem
@@ -425,13 +445,46 @@ async def _ask_looks(
         "before": repository.tree(facts.change.before),
     }
     context = _LookContext(facts, run, model, trees, folder)
-    for question in questions:
-        _add_node(question, facts, run)
-    looks = await together(_take_look(question, context) for question in questions)
+    conversations = _plan_conversations(questions, facts.stage)
+    for conversation in conversations:
+        _add_node(conversation, facts, run)
+    conversation_looks = await together(
+        _take_looks(conversation, context) for conversation in conversations
+    )
     with run.deadline.interrupting():
         is_intact = after.unchanged() and before.unchanged()
-    keys = [question.key for question in questions]
-    return dict(zip(keys, looks, strict=True)), is_intact
+    looks: dict[str, SecondLook] = {}
+    for looks_by_key in conversation_looks:
+        looks |= looks_by_key
+    return looks, is_intact
+
+
+def _plan_conversations(questions: Iterable[LookQuestion], stage: str) -> list[_JointLook]:
+    """The questions on one criterion together, MAX_LOOKED at most, a disputed one alone.
+
+    The node is `second-look-<rubric>`, then -b, -c ... for further ones of the rubric.
+    """
+    groups: list[list[LookQuestion]] = []
+    open_groups: dict[tuple[str, str], list[LookQuestion]] = {}
+    for question in questions:
+        name = (question.fail.rubric.id, question.fail.criterion.id)
+        group = open_groups.get(name)
+        if question.dispute is not UNSET:
+            groups.append([question])
+        elif group is None or len(group) == MAX_LOOKED:
+            open_groups[name] = [question]
+            groups.append(open_groups[name])
+        else:
+            group.append(question)
+    prefix = f"{stage}-" if stage else ""
+    groups_of_rubric: Counter[str] = Counter()
+    conversations = []
+    for group in groups:
+        rubric_id = group[0].fail.rubric.id
+        node = f"{prefix}second-look-{rubric_id}{repeat_suffix(groups_of_rubric[rubric_id])}"
+        groups_of_rubric[rubric_id] += 1
+        conversations.append(_JointLook(node, tuple(group)))
+    return conversations
 
 
 def _record_budget(
@@ -445,63 +498,59 @@ def _record_budget(
     for question in questions:
         if looks[question.key].said is not None:
             continue
-        for line in _standing_evidence(question.fail):
+        for line in question.fail.evidence:
             not_asked.append({"path": line.path, "line": line.line, "end_line": line.end_line})
     if not_asked:
         usd = model.gateway.spent().usd
         run.record.event("budget.reached", limit_usd=model.limit_usd, usd=usd, not_asked=not_asked)
 
 
-def _standing_evidence(fail: OpenFail) -> list[CheckedEvidence]:
-    evidence: list[CheckedEvidence] = []
-    for vote in fail.votes:
-        evidence += [line for line in vote.evidence if line.standing != "void"]
-    return evidence
-
-
-def _add_node(question: LookQuestion, facts: Facts, run: RunContext) -> None:
+def _add_node(conversation: _JointLook, facts: Facts, run: RunContext) -> None:
     """Add its node to the graph, after the conversations of this run that it is about."""
-    run.record.event("node.added", question.node, kind="judge", digest=question.fail.rubric.digest)
+    node = conversation.node
+    digest = conversation.questions[0].fail.rubric.digest
+    run.record.event("node.added", node, kind="judge", digest=digest)
     sources: dict[str, None] = {}
-    for vote in question.fail.votes:
-        if vote.turn.startswith("nodes/"):
-            sources[Path(vote.turn).parts[1]] = None
+    for question in conversation.questions:
+        for turn in question.fail.turns:
+            if turn.startswith("nodes/"):
+                sources[Path(turn).parts[1]] = None
     for source in sources or [facts.checks_node]:
-        run.record.event("edge.added", **{"from": source, "to": question.node})
+        run.record.event("edge.added", **{"from": source, "to": node})
 
 
-async def _take_look(question: LookQuestion, context: _LookContext) -> SecondLook:
+async def _take_looks(conversation: _JointLook, context: _LookContext) -> dict[str, SecondLook]:
+    """By key, what the conversation found."""
     model = context.model
     redact = context.run.redactor.text
-    hold = partial(_hold_look, question, context)
+    hold = partial(_hold_look, conversation, context)
+    question = conversation.questions[0]
     async with model.slots:
         end, model_name = await with_fallback(
             hold, question.model, question.fail.rubric.fallback, model, redact
         )
     if end.status == "answered":
-        look = _read_look(question, end.answer, end.folder, context)
-        return replace(look, model=model_name)
-    return _no_answer(question, model.why_unanswered(end), end.folder)
+        looks = _read_looks(conversation, end.answer, end.folder, context)
+        return {key: replace(look, model=model_name) for key, look in looks.items()}
+    cause = model.why_unanswered(end)
+    return _answer_none(conversation, cause, end.folder)
+
+
+def _answer_none(conversation: _JointLook, cause: Cause, turn: str) -> dict[str, SecondLook]:
+    return {question.key: _no_answer(question, cause, turn) for question in conversation.questions}
 
 
 async def _hold_look(
-    question: LookQuestion, context: _LookContext, model_name: str, patience_s: float
+    conversation: _JointLook, context: _LookContext, model_name: str, patience_s: float
 ) -> TurnResult:
     """Hold one conversation; an overloaded model is waited for as long as `patience_s`."""
     model = context.model
-    fail = question.fail
-    prompt = write_look_prompt(fail.criterion, fail.votes, model.nonce)
-    system_prompt = LOOK_PROMPT
-    if question.dispute is not UNSET:
-        argument = question.dispute.argument
-        prompt = write_dispute_prompt(fail.criterion, fail.votes, argument, model.nonce)
-        system_prompt = DISPUTE_PROMPT
     turn = TurnRequest(
-        node=question.node,
-        prompt=prompt,
-        system_prompt=system_prompt,
+        node=conversation.node,
+        prompt=_write_prompt(conversation, context),
+        system_prompt=_choose_system_prompt(conversation),
         schema=build_look_schema(),
-        objection=write_look_objection,
+        objection=partial(write_look_objection, len(conversation.questions)),
         folder=context.folder,
         homes=model.folder,
         tools=TOOLS,
@@ -512,6 +561,29 @@ async def _hold_look(
         patience_s=patience_s,
     )
     return await model.run_turn(turn)
+
+
+def _choose_system_prompt(conversation: _JointLook) -> str:
+    return LOOK_PROMPT if conversation.questions[0].dispute is UNSET else DISPUTE_PROMPT
+
+
+def _write_prompt(conversation: _JointLook, context: _LookContext) -> str:
+    """The user's side, with the quoted lines of all its findings and what stands around them."""
+    first = conversation.questions[0]
+    nonce = context.model.nonce
+    quoted_lines: list[CheckedEvidence] = []
+    for question in conversation.questions:
+        for defect in question.fail.defects:
+            lines = (*defect.evidence, *defect.also)
+            quoted_lines += [line for line in lines if line.standing != "void" and line.path]
+    read = {side: tree.read for side, tree in context.trees.items()}
+    surroundings = show_surroundings(quoted_lines, context.facts.change, read)
+    criterion = first.fail.criterion
+    if first.dispute is not UNSET:
+        argument = first.dispute.argument
+        return write_dispute_prompt(criterion, first.fail.defects, argument, surroundings, nonce)
+    findings = [question.fail.defects for question in conversation.questions]
+    return write_look_prompt(criterion, findings, surroundings, nonce)
 
 
 def _no_answer(question: LookQuestion, cause: Cause, turn: str = "") -> SecondLook:
@@ -526,43 +598,90 @@ def _no_answer(question: LookQuestion, cause: Cause, turn: str = "") -> SecondLo
     )
 
 
-def _read_look(
-    question: LookQuestion, document: object, turn: str, context: _LookContext
-) -> SecondLook:
-    """What an answer counts for."""
+def _read_looks(
+    conversation: _JointLook, document: object, turn: str, context: _LookContext
+) -> dict[str, SecondLook]:
+    """By key, what an answer counts for."""
     redact = context.run.redactor.text
     try:
-        answer = read_look_answer(document)
+        answers = read_look_answers(len(conversation.questions), document)
     except ValueError as error:
         # The mistake can quote the answer; it is redacted before it is cut.
         mistake = short(show_text(redact(first_mistake(error))))
-        return _no_answer(question, Misfit(details=mistake), turn)
+        return _answer_none(conversation, Misfit(details=mistake), turn)
+    looks = {}
+    for number, question in enumerate(conversation.questions, start=1):
+        answer = answers.get(number)
+        if answer is None:
+            cause = Misfit(details=f"finding {number} has no answer")
+            looks[question.key] = _no_answer(question, cause, turn)
+        else:
+            looks[question.key] = _read_look(question, answer, turn, context)
+    return looks
+
+
+def _read_look(
+    question: LookQuestion, answer: LookAnswer, turn: str, context: _LookContext
+) -> SecondLook:
+    redact = context.run.redactor.text
     outcome: LookOutcome = convert(answer.outcome, LookOutcome)
     reason = answer.reason
     if outcome == "undecided" and answer.missing.strip():
         reason = f"{end_sentence(reason)} Missing: {end_sentence(answer.missing)}"
-    quoted_lines = answer.evidence if outcome == "refuted" else ()
+    quoted_lines = answer.evidence if outcome in ("refuted", "intended") else ()
     look = SecondLook(
         outcome=outcome,
         said=outcome,
         reason=short(redact(reason)),
+        stops=answer.stops is not False,
         trace=redact(answer.trace.strip())[:MAX_GROUNDS],
         evidence=tuple(_check_line(line, context.trees) for line in quoted_lines),
         turn=turn,
         dispute=question.dispute,
     )
-    return check_refutation(look)
+    return check_look(look, context.facts.change)
 
 
-def check_refutation(look: SecondLook) -> SecondLook:
-    """What it counts for: without quoted lines, or if one of them does not stand, nothing is
-    refuted.
+def check_look(look: SecondLook, change: Change) -> SecondLook:
+    """What it counts for: without quoted lines, or if one of them does not stand, nothing is refuted
+    and nothing is intended.
     """
-    problem = _refutation_problem(look.evidence)
-    if look.outcome != "refuted" or not problem:
+    problem = ""
+    if look.outcome == "refuted":
+        problem = _refutation_problem(look.evidence)
+    elif look.outcome == "intended":
+        problem = _intention_problem(look.evidence, change)
+    if not problem:
         return look
-    reason = short(f'Answered "refuted", but {problem}: {look.reason}')
+    reason = short(f'Answered "{look.outcome}", but {problem}: {look.reason}')
     return replace(look, outcome="undecided", reason=reason)
+
+
+def _void_problem(evidence: Sequence[CheckedEvidence]) -> str:
+    """Why these lines show nothing at all, or ""."""
+    if not evidence:
+        return "no evidence was given"
+    void_lines = [line for line in evidence if line.standing == "void"]
+    if void_lines:
+        problems = sorted({line.why for line in void_lines})
+        return "; ".join(problems) or NOT_THERE
+    return ""
+
+
+def _intention_problem(evidence: Sequence[CheckedEvidence], change: Change) -> str:
+    """Why these lines do not show that something is intended, or "".
+
+    Whoever makes a change can write an excuse into it, so one line must be older.
+    """
+    problem = _void_problem(evidence)
+    if problem:
+        return problem
+    older_lines = [line for line in evidence if not is_added(line, change)]
+    if not older_lines:
+        return "each quoted line came with the change"
+    if all(visible_length(line.quote) < MIN_RELOCATED for line in older_lines):
+        return "the quotes of older lines are too short to say anything"
+    return ""
 
 
 def _refutation_problem(evidence: Sequence[CheckedEvidence]) -> str:
@@ -571,12 +690,9 @@ def _refutation_problem(evidence: Sequence[CheckedEvidence]) -> str:
     Lone braces and the like stand everywhere, and prevent nothing; nor do lines that stood before
     the change alone.
     """
-    if not evidence:
-        return "no evidence was given"
-    void_lines = [line for line in evidence if line.standing == "void"]
-    if void_lines:
-        problems = sorted({line.why for line in void_lines})
-        return "; ".join(problems) or NOT_THERE
+    problem = _void_problem(evidence)
+    if problem:
+        return problem
     if all(visible_length(line.quote) < MIN_RELOCATED for line in evidence):
         return "the quotes are too short to prevent anything"
     if all(line.side == "before" for line in evidence):

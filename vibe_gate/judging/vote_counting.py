@@ -13,63 +13,70 @@ from msgspec.structs import replace
 from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import (
-    PART_MARK,
     PROOF_STATUSES,
-    CheckedEvidence,
     CriterionResult,
     DecidedBy,
+    Defect,
     Outcome,
     TrustBadge,
     Vote,
     short,
+)
+from vibe_gate.judging.defects import (
+    combine_standings,
+    find_void_reason,
+    is_proven_defect,
+    judge_defect,
+    merge_parts_defects,
+    rank_proof,
 )
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "error", "abstain", "pass", "not_applicable")
 
 
 def check_vote(vote: Vote) -> Vote:
-    """What an answer counts for: a fail without counterexample or standing evidence is an
-    abstention.
+    """What an answer counts for: a fail counts as its defects do, each after its evidence and test
+    were checked (`defects.combine_standings`).
     """
     if vote.said != "fail" or vote.outcome != "fail":
         return vote
-    if not (vote.counterexample or "").strip():
-        return _demote_fail(vote, "no counterexample was given")
-    if any(evidence.standing != "void" for evidence in vote.evidence):
+    outcome = combine_standings(map(judge_defect, vote.defects))
+    if outcome == "fail":
         return vote
-    problems = sorted({evidence.why for evidence in vote.evidence})
-    return _demote_fail(vote, "; ".join(problems or ["no evidence was given"]))
-
-
-def _demote_fail(vote: Vote, problem: str) -> Vote:
+    if outcome == "pass":
+        return replace(vote, outcome="pass", reason=short(vote.reason))
+    problem = _unshown_reason(vote.defects)
     reason = short(f'answered "fail", but {problem}: {vote.reason}')
     return replace(vote, outcome="abstain", reason=reason)
 
 
+def _unshown_reason(defects: Sequence[Defect]) -> str:
+    """Why the first defect that could not be shown was not, as a clause."""
+    for defect in defects:
+        if judge_defect(defect) == "void":
+            return find_void_reason(defect)
+        if judge_defect(defect) == "voided":
+            return "its own test passes after the change"
+    return "no evidence was given"
+
+
 def combine_parts(parts: Sequence[Vote]) -> Vote:
-    """One vote from the answers to the parts of a change: the worst, with all its evidence, and
-    `changes` of all.
+    """One vote from the answers to the parts of a change: the worst, with the defects and `changes`
+    of all.
     """
     worst = _worst_outcome(part.outcome for part in parts)
     deciding_parts = [part for part in parts if part.outcome == worst]
     other_parts = [part for part in parts if part.outcome != worst]
     deciding_parts.sort(key=_answer_order)
-    evidence: list[CheckedEvidence] = []
-    for part in deciding_parts:
-        evidence += part.evidence
     changes = dict.fromkeys(part.changes for part in parts if part.changes)
-    counterexamples = dict.fromkeys(
-        part.counterexample for part in deciding_parts if part.counterexample
-    )
     combined = replace(
         deciding_parts[0],
-        evidence=tuple(evidence),
+        defects=merge_parts_defects(part.defects for part in (*deciding_parts, *other_parts)),
         changes=short(" ".join(changes)),
-        counterexample=PART_MARK.join(counterexamples) or None,
     )
     if worst != "fail":
         return combined
-    return replace(combined, outranked=_outranked([*deciding_parts[1:], *other_parts]))
+    return replace(combined, outranked=_outranked(other_parts))
 
 
 def _worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
@@ -77,8 +84,9 @@ def _worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def _answer_order(vote: Vote) -> tuple[bool, int]:
-    """Votes without an answer come first, then those whose test showed the most."""
-    return vote.said is not None, rank_proof(vote)
+    """Votes without an answer come first, then those whose tests showed the most."""
+    proof_ranks = [rank_proof(defect) for defect in vote.defects]
+    return vote.said is not None, min(proof_ranks, default=len(PROOF_STATUSES))
 
 
 def _outranked(other_parts: Sequence[Vote]) -> Outcome | UnsetType:
@@ -93,13 +101,15 @@ def _outranked(other_parts: Sequence[Vote]) -> Outcome | UnsetType:
 
 
 def counted_outcome(vote: Vote) -> Outcome:
-    """What a vote counts for once every fail of its criterion was refuted.
-
-    A refuted fail is a pass, or what it stood for in other parts of a large change.
+    """What a vote counts for after second looks: a fail none of whose defects counts any more as
+    they do, or as what it stood for in other parts of a large change if that is worse.
     """
-    if vote.outcome != "fail" or not vote.is_refuted:
+    if vote.outcome != "fail" or not vote.defects:
         return vote.outcome
-    return "pass" if vote.outranked is UNSET else vote.outranked
+    outcome = combine_standings(map(judge_defect, vote.defects))
+    if outcome == "fail" or vote.outranked is UNSET:
+        return outcome
+    return _worst_outcome([outcome, vote.outranked])
 
 
 def settle_votes(
@@ -144,8 +154,8 @@ def result_of_votes(
 ) -> CriterionResult:
     """The result of a judge criterion after its last vote.
 
-    A criterion that the votes fail stays failed while one of these fails stands. If second looks
-    refuted all of them, the votes are counted once more, the refuted ones as what they stood for.
+    A criterion that the votes fail stays failed while one of these fails counts. If second looks
+    took all of them back, the votes are counted once more, as `counted_outcome` says.
 
     Args:
         criterion: As the rubric states it.
@@ -163,14 +173,14 @@ def result_of_votes(
         telling_vote = max(deciding_votes, key=lambda vote: bool(vote.reason))
         deciding_reason, cause = telling_vote.reason, telling_vote.cause
     failing_votes = [vote for vote in votes if vote.outcome == "fail"]
-    if outcome == "fail" and all(vote.is_refuted for vote in failing_votes):
-        counted_outcomes = [counted_outcome(vote) for vote in votes]
+    counted_outcomes = [counted_outcome(vote) for vote in votes]
+    if outcome == "fail" and "fail" not in counted_outcomes:
         outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or (
             "abstain",
             "none",
         )
         decided_by, is_cached = "refuted", False
-        deciding_reason = _refutation_reason(failing_votes[0], outcome, votes)
+        deciding_reason = _withdrawal_reason(failing_votes[0], outcome, votes)
         cause = UNSET
     return CriterionResult(
         id=criterion.id,
@@ -186,12 +196,16 @@ def result_of_votes(
     )
 
 
-def _refutation_reason(refuted_vote: Vote, outcome: Outcome, votes: Sequence[Vote]) -> str:
-    """Why a criterion with a refuted fail does not fail, and what is still open if it does not
-    pass.
+def _withdrawal_reason(withdrawn_vote: Vote, outcome: Outcome, votes: Sequence[Vote]) -> str:
+    """Why a criterion does not fail whose fails second looks took back, and what is still open if it
+    does not pass.
     """
-    assert refuted_vote.second_look is not UNSET
-    sentence = f"Raised and refuted: {refuted_vote.second_look.reason}"
+    sentence = "Only remarks are left."
+    for defect in withdrawn_vote.defects:
+        if defect.second_look is not UNSET:
+            word = "refuted" if defect.is_refuted else "only a remark"
+            sentence = f"Raised and {word}: {defect.second_look.reason}"
+            break
     if outcome in ("pass", "not_applicable"):
         return sentence
     for vote in votes:
@@ -217,50 +231,11 @@ def _result_order(result: CriterionResult) -> tuple[int, bool]:
     return _WORST_FIRST.index(result.outcome), result.decided_by != "refuted"
 
 
-def group_by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
-    """The fails with evidence that stands, those together that point at one line, directly or by a
-    third.
-    """
-    groups: list[tuple[set[tuple[str, int, int]], list[Vote]]] = []
-    for vote in votes:
-        if vote.outcome != "fail":
-            continue
-        lines = _standing_lines(vote)
-        if not lines:
-            continue
-        joined_votes = []
-        other_groups = []
-        for group_lines, group_votes in groups:
-            if lines.isdisjoint(group_lines):
-                other_groups.append((group_lines, group_votes))
-                continue
-            lines |= group_lines
-            joined_votes += group_votes
-        groups = [*other_groups, (lines, [*joined_votes, vote])]
-    return [tuple(group_votes) for _, group_votes in groups]
-
-
-def _standing_lines(vote: Vote) -> set[tuple[str, int, int]]:
-    """Path, first and last line of the evidence that stands."""
-    lines = set()
-    for evidence in vote.evidence:
-        if evidence.standing != "void":
-            lines.add((evidence.path, evidence.line, evidence.end_line))
-    return lines
-
-
-def rank_proof(vote: Vote) -> int:
-    """How much running its test showed: 0 proves the fail; a vote without a test comes last."""
-    if vote.proof is UNSET:
-        return len(PROOF_STATUSES)
-    return PROOF_STATUSES.index(vote.proof.status)
-
-
 def is_proven(result: CriterionResult) -> bool:
-    """Whether the test of a vote that fails the criterion proves it."""
-    return any(map(is_proof, result.votes))
+    """Whether the test of a defect that fails the criterion proves it."""
+    return any(has_proof(vote) for vote in result.votes)
 
 
-def is_proof(vote: Vote) -> bool:
-    """Whether it is a fail that its test proves."""
-    return vote.outcome == "fail" and rank_proof(vote) == 0
+def has_proof(vote: Vote) -> bool:
+    """Whether it is a fail with a defect that its test proves."""
+    return vote.outcome == "fail" and any(map(is_proven_defect, vote.defects))

@@ -31,7 +31,7 @@ from vibe_gate.domain.cause import (
     PartNotAsked,
     Unanswered,
 )
-from vibe_gate.domain.change import Change, FileVersion
+from vibe_gate.domain.change import Change, FileVersion, Side
 from vibe_gate.domain.escape import end_sentence, show_text
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -40,6 +40,7 @@ from vibe_gate.domain.verdict import (
     MAX_GROUNDS,
     MAX_REASON,
     CheckedEvidence,
+    Defect,
     Outcome,
     Vote,
     short,
@@ -50,12 +51,24 @@ from vibe_gate.gate.session_records import words_in
 from vibe_gate.judging.brief import (
     SYSTEM_PROMPT,
     BriefPart,
+    FindingAnswer,
     QuotedLine,
     build_answer_schema,
     write_tests_prompt,
 )
-from vibe_gate.judging.cast_vote import CastVote, RubricVotes, count_votes
-from vibe_gate.judging.evidence import NO_WORDS, quote_in_change, quote_in_words
+from vibe_gate.judging.cast_vote import (
+    CastVote,
+    RubricVotes,
+    addressed_lines,
+    count_votes,
+)
+from vibe_gate.judging.evidence import (
+    NO_WORDS,
+    quote_in_change,
+    quote_in_files,
+    quote_in_trees,
+    quote_in_words,
+)
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import TOOLS
 from vibe_gate.judging.reading import Reading, read_answers, write_objection
@@ -89,6 +102,9 @@ class VoteContext(Struct, frozen=True):
     read: Callable[[FileVersion], bytes]
     """The content of a side."""
 
+    read_tree: Mapping[Side, Callable[[str], bytes | None]]
+    """The content at a path of the tree on a side; None without a file."""
+
     folder: Path
     """Holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes."""
 
@@ -110,6 +126,9 @@ class _Reply(Struct, frozen=True):
 
     model: str = ""
     """The language model that answered."""
+
+    addressed: tuple[CheckedEvidence, ...] = ()
+    """Changed lines that speak to the reviewer."""
 
     used_tools: bool = False
     """Whether the judge looked beyond its brief."""
@@ -157,10 +176,12 @@ async def cast_votes(
     unreviewed = dict.fromkeys(brief.unshown)
     for index, cause in unanswered.items():
         unreviewed |= dict.fromkeys(_unreviewed(brief.parts[index], cause))
+    by_criterion = count_votes(criterion_ids, planned, all_votes)
     votes = RubricVotes(
-        by_criterion=count_votes(criterion_ids, planned, all_votes),
+        by_criterion=by_criterion,
         stopped=stopped,
         unreviewed=tuple(unreviewed),
+        addressed=addressed_lines(by_criterion, all_votes),
         is_kept=bool(kept_votes),
     )
     return NewVotes(votes, new_votes)
@@ -235,10 +256,14 @@ def _vote_of_replies(
     fallback = brief.question.rubric.fallback
     if fallback in models:
         model = fallback
+    addressed: dict[CheckedEvidence, None] = {}
+    for reply in replies:
+        addressed |= dict.fromkeys(reply.addressed)
     return CastVote(
         by_criterion=by_criterion,
         model=model,
         unreviewed=brief.unshown,
+        addressed=tuple(addressed),
         used_tools=any(reply.used_tools for reply in replies),
     )
 
@@ -358,16 +383,22 @@ def _leave_out_requests(reply: _Reply, brief: RubricBrief) -> _Reply:
 
 def _clean_vote(vote: Vote, leave_out: Callable[[str], str]) -> Vote:
     """The vote with each text that the model wrote passed through `leave_out`."""
-    counterexample = vote.counterexample
-    if counterexample:
-        counterexample = short(leave_out(counterexample), MAX_GROUNDS)
     return replace(
         vote,
         reason=short(leave_out(vote.reason), _most_of(vote)),
-        counterexample=counterexample,
+        defects=tuple(_clean_defect(defect, leave_out) for defect in vote.defects),
         changes=short(leave_out(vote.changes)),
-        evidence=tuple(_clean_evidence(line, leave_out) for line in vote.evidence),
         cause=_clean_cause(vote.cause, leave_out) if vote.cause else UNSET,
+    )
+
+
+def _clean_defect(defect: Defect, leave_out: Callable[[str], str]) -> Defect:
+    return replace(
+        defect,
+        reason=short(leave_out(defect.reason), MAX_GROUNDS),
+        counterexample=short(leave_out(defect.counterexample), MAX_GROUNDS),
+        evidence=tuple(_clean_evidence(line, leave_out) for line in defect.evidence),
+        also=tuple(_clean_evidence(line, leave_out) for line in defect.also),
     )
 
 
@@ -462,7 +493,10 @@ async def _reply_of(
         cause = context.model.why_unanswered(end)
         reply = _no_answer(part, end.kind, cause, end.folder)
     votes = {name: replace(vote, model=model_name) for name, vote in reply.votes.items()}
-    ran_test = any(vote.proof is not UNSET for vote in votes.values())  # it runs all code
+    ran_test = False
+    for vote in votes.values():
+        ran_test = ran_test or any(defect.proof is not UNSET for defect in vote.defects)
+    # A test runs all code.
     return replace(reply, votes=votes, model=model_name, used_tools=end.used_tools or ran_test)
 
 
@@ -489,8 +523,16 @@ async def _read_reply(
     if context.prover is not None:
         for criterion_id, criterion_answer in reading.answers.items():
             vote = votes[criterion_id]
-            votes[criterion_id] = await context.prover.prove(vote, criterion_answer)
-    return _Reply("finished", None, votes)
+            votes[criterion_id] = await context.prover.prove(vote, criterion_answer.findings)
+    return _Reply("finished", None, votes, addressed=_check_addressed(reading, change, context))
+
+
+def _check_addressed(
+    reading: Reading, change: Change, context: VoteContext
+) -> tuple[CheckedEvidence, ...]:
+    """The quotes of text that speaks to the reviewer that stand in changed lines."""
+    checked_lines = [quote_in_files(line, change, context.read) for line in reading.addressed]
+    return tuple(line for line in checked_lines if line.standing != "void")
 
 
 def _misfit(problem: str, context: VoteContext) -> Misfit:
@@ -542,21 +584,34 @@ def _read_vote(
     reason = answer.reason
     if outcome == "abstain" and answer.missing.strip():
         reason = f"{end_sentence(answer.reason)} Missing: {end_sentence(answer.missing)}"
-    counterexample: str | None = None
-    evidence: list[CheckedEvidence] = []
-    if outcome == "fail":
-        counterexample = short(redact(answer.counterexample), MAX_GROUNDS)
-        evidence += _check_evidence(criterion, answer.evidence, change, words, context)
+    defects: list[Defect] = []
+    for finding in answer.findings if outcome == "fail" else ():
+        defects.append(_read_defect(criterion, finding, change, words, context))
     vote = Vote(
         outcome=outcome,
         said=outcome,
-        reason=short(redact(reason), MAX_GROUNDS if outcome == "fail" else MAX_REASON),
-        counterexample=counterexample,
+        reason=defects[0].reason if defects else short(redact(reason)),
+        defects=tuple(defects),
         changes=short(redact(reading.changes)),
-        evidence=tuple(evidence),
         turn=turn,
     )
     return check_vote(vote)
+
+
+def _read_defect(
+    criterion: Criterion, finding: FindingAnswer, change: Change, words: str, context: VoteContext
+) -> Defect:
+    """One defect of a fail with its quoted lines looked up."""
+    redact = context.run.redactor.text
+    evidence = _check_evidence(criterion, finding.evidence, change, words, context)
+    also = [quote_in_trees(line, context.read_tree) for line in finding.also]
+    return Defect(
+        reason=short(redact(finding.reason), MAX_GROUNDS),
+        counterexample=short(redact(finding.counterexample), MAX_GROUNDS),
+        stops=finding.stops is not False,
+        evidence=tuple(evidence),
+        also=tuple(also),
+    )
 
 
 def _unreviewed(part: BriefPart, cause: Cause) -> list[Unreviewed]:

@@ -24,15 +24,16 @@ from vibe_gate.domain.verdict import (
     SHORT_FINGERPRINT,
     CheckedEvidence,
     CriterionResult,
+    Defect,
     Finding,
     FindingPlace,
     Level,
     Proof,
     RubricResult,
     SecondLook,
-    Vote,
     short,
 )
+from vibe_gate.judging.defects import is_same_defect
 from vibe_gate.report import finding_places, queries, sentences
 
 INDENT = "   "
@@ -333,12 +334,12 @@ def _asks_for_repair(finding: Finding, rubrics: Iterable[RubricResult]) -> bool:
 def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> ListedFinding:
     """The findings of one fail as one."""
     first = findings[0]
-    votes = _votes_behind(findings, reviewed.rubrics)
+    defects = _defects_behind(findings, reviewed.rubrics)
     quotes: dict[CheckedEvidence, None] = {}
     for finding in findings:
         quotes |= dict.fromkeys(finding.evidence)
-    for vote in votes:
-        standing_lines = [line for line in vote.evidence if line.standing != "void"]
+    for defect in defects:
+        standing_lines = [line for line in defect.evidence if line.standing != "void"]
         quotes |= dict.fromkeys(standing_lines)
     places = _places_of_group(findings)
     deciding_lines: dict[CheckedEvidence, None] = {}
@@ -355,12 +356,12 @@ def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> Liste
         places=tuple(dict.fromkeys(map(sentences.place_words_of, places))),
         positions=tuple(dict.fromkeys(positions)),
         message=first.message,
-        grounds=_grounds_of(first, votes),
+        grounds=_grounds_of(first, defects),
         quotes=tuple(queries.shown_evidence(list(quotes))),
         deciding_lines=tuple(deciding_lines),
         second_look=first.second_look,
         proof=first.proof,
-        question=reviewed.questions.get(first.criterion, "") if votes else "",
+        question=reviewed.questions.get(first.criterion, "") if defects else "",
     )
 
 
@@ -371,43 +372,39 @@ def _places_of_group(findings: Iterable[Finding]) -> list[FindingPlace]:
     return places
 
 
-def _grounds_of(finding: Finding, votes: Iterable[Vote]) -> tuple[Grounds, ...]:
+def _grounds_of(finding: Finding, defects: Iterable[Defect]) -> tuple[Grounds, ...]:
     """What the votes say, each once; first the finding's own counterexample if none of them has
     it.
     """
     grounds: dict[Grounds, None] = {}
-    for vote in votes:
-        grounds[Grounds(vote.reason, vote.counterexample or "")] = None
-    counterexamples = {vote_grounds.counterexample for vote_grounds in grounds}
+    for defect in defects:
+        grounds[Grounds(defect.reason, defect.counterexample)] = None
+    counterexamples = {defect_grounds.counterexample for defect_grounds in grounds}
     if not finding.counterexample or finding.counterexample in counterexamples:
         return tuple(grounds)
     return (Grounds(finding.message, finding.counterexample), *grounds)
 
 
-def _votes_behind(findings: Sequence[Finding], rubrics: Iterable[RubricResult]) -> list[Vote]:
-    """The votes that fail with these findings, first the one whose words they have."""
-    votes: dict[Vote, None] = {}
+def _defects_behind(findings: Sequence[Finding], rubrics: Iterable[RubricResult]) -> list[Defect]:
+    """The defects of which these findings were made, first the one whose words they have."""
+    defects: dict[Defect, None] = {}
     for rubric in rubrics:
         for criterion in rubric.criteria:
             if any(finding.is_of(rubric.id, criterion.id) for finding in findings):
-                votes |= dict.fromkeys(_failing_votes(criterion, findings))
+                defects |= dict.fromkeys(_failing_defects(criterion, findings))
     message = findings[0].message
-    return sorted(votes, key=lambda vote: short(vote.reason) != message)
+    return sorted(defects, key=lambda defect: short(defect.reason) != message)
 
 
-def _failing_votes(criterion: CriterionResult, findings: Sequence[Finding]) -> Iterator[Vote]:
-    """The votes that fail the criterion in these words or at these lines."""
-    lines = {(finding.path, finding.line) for finding in findings}
+def _failing_defects(criterion: CriterionResult, findings: Sequence[Finding]) -> Iterator[Defect]:
+    """The defects by which a vote fails the criterion that have these words or these lines."""
     for vote in criterion.votes:
-        if vote.outcome != "fail" or vote.is_refuted:
-            continue
-        quoted_lines = {
-            (evidence.path, evidence.line)
-            for evidence in vote.evidence
-            if evidence.standing != "void"
-        }
-        if short(vote.reason) == findings[0].message or lines & quoted_lines:
-            yield vote
+        for defect in vote.defects:
+            if vote.outcome != "fail" or defect.is_refuted:
+                continue
+            has_words = short(defect.reason) == findings[0].message
+            if has_words or any(is_same_defect(defect, finding) for finding in findings):
+                yield defect
 
 
 def _quoted_line(evidence: CheckedEvidence) -> str:

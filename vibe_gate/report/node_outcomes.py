@@ -43,8 +43,10 @@ def _answers_by_node(graph: Graph, summary: Summary) -> dict[str, list[str]]:
     for criterion in summary.criteria:
         for vote in criterion.votes:
             answers[node_of_turn(vote.turn)].append(vote.outcome)
-            if vote.second_look is not UNSET:
-                answers[node_of_turn(vote.second_look.turn)].append(vote.second_look.outcome)
+            for defect in vote.defects:
+                look = defect.second_look
+                if look is not UNSET:
+                    answers[node_of_turn(look.turn)].append(look.outcome)
     return answers
 
 

@@ -48,6 +48,7 @@ OUTCOME_WORDS = {
     "nothing": OutcomeWord("dim", "s7", meaning="nothing was reviewed"),
     "pass": OutcomeWord("green", "pass", mark="✓"),
     "refuted": OutcomeWord("green", "pass"),
+    "intended": OutcomeWord("green", "pass"),
     "done": OutcomeWord("green", "done", meaning="agents without rubrics"),
     # Not compared with others: of lists, of nodes that have not begun, and what does not apply.
     "approval": OutcomeWord(

@@ -5,7 +5,7 @@ removed. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET, Struct
 
@@ -16,6 +16,7 @@ from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
 from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
+    Defect,
     Finding,
     RubricResult,
     SecondLook,
@@ -23,6 +24,7 @@ from vibe_gate.domain.verdict import (
     short,
 )
 from vibe_gate.errors import FAIL, PASS
+from vibe_gate.judging.defects import is_same_defect
 from vibe_gate.judging.disputable import is_open_to_dispute
 
 GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
@@ -356,10 +358,18 @@ def counterexample_of(finding: Finding, summary: Summary) -> str:
     if finding.counterexample:
         return finding.counterexample
     for _, criterion in sources_of_finding(finding, summary):
-        for vote in criterion.votes:
-            if vote.counterexample and has_evidence(vote, finding):
-                return vote.counterexample
+        for defect in defects_behind(finding, criterion.votes):
+            if defect.counterexample:
+                return defect.counterexample
     return ""
+
+
+def defects_behind(finding: Finding, votes: Iterable[Vote]) -> list[Defect]:
+    """The defects of these votes of which the finding was made."""
+    defects: list[Defect] = []
+    for vote in votes:
+        defects += [defect for defect in vote.defects if is_same_defect(defect, finding)]
+    return defects
 
 
 def finding_basis(finding: Finding, summary: Summary) -> str:
@@ -418,5 +428,5 @@ def sources_of_finding(
 
 
 def has_evidence(vote: Vote, finding: Finding) -> bool:
-    """Whether any line that the finding quotes is the vote's."""
-    return any(evidence in vote.evidence for evidence in finding.evidence)
+    """Whether the vote names the defect of the finding."""
+    return any(is_same_defect(defect, finding) for defect in vote.defects)

@@ -100,12 +100,12 @@ def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary)
     """With the quoted lines, the votes and the second look behind the finding."""
     sources = queries.sources_of_finding(finding, summary)
     votes = sources[0][1].votes[:MAX_VOTES] if sources else ()
-    counterexamples = [vote.counterexample for vote in votes if vote.counterexample]
+    counterexample = queries.counterexample_of(finding, summary)
     look = finding.second_look
     return replace(
         reported,
         quote="\n".join(line.quote for line in finding.evidence)[:MAX_QUOTE],
-        counterexample=counterexamples[0][:MAX_QUOTE] if counterexamples else "",
+        counterexample=counterexample[:MAX_QUOTE],
         second_look="" if look is UNSET else _look_words(look),
         votes=tuple(
             ReportedVote(outcome=vote.outcome, reason=short(vote.reason)) for vote in votes

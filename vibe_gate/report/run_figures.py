@@ -150,8 +150,9 @@ def _turns(rubric: RubricResult) -> set[str]:
     for criterion in rubric.criteria:
         for vote in criterion.votes:
             turns.add(vote.turn)
-            if vote.second_look is not UNSET:
-                turns.add(vote.second_look.turn)
+            for defect in vote.defects:
+                if defect.second_look is not UNSET:
+                    turns.add(defect.second_look.turn)
     return turns - {""}
 
 

@@ -167,5 +167,6 @@ def _void_proof_rows(criterion: CriterionResult, rank: int) -> Iterator[ScreenRo
         return
     shown_texts: set[str] = set()
     for vote in criterion.votes:
-        if vote.proof is not UNSET and vote.proof.status == "void":
-            yield from proof_rows(vote.proof, rank, shown_texts)
+        for defect in vote.defects:
+            if defect.proof is not UNSET and defect.proof.status == "void":
+                yield from proof_rows(defect.proof, rank, shown_texts)

@@ -394,8 +394,10 @@ def _reason_for_no_answer(criterion: CriterionResult) -> str:
     if criterion.unanswered or criterion.outcome == "error":
         return criterion.reason
     for vote in criterion.votes:
-        if vote.second_look is not UNSET and vote.second_look.said is None:
-            return f"no second look: {vote.second_look.reason}"
+        for defect in vote.defects:
+            look = defect.second_look
+            if look is not UNSET and look.said is None:
+                return f"no second look: {look.reason}"
     return ""
 
 

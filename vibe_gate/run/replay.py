@@ -38,19 +38,21 @@ from vibe_gate.domain.replayed import ReplayRow, RubricChoice, compare_with_repl
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
-from vibe_gate.domain.verdict import Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote
+from vibe_gate.judging.defects import group_defects
 from vibe_gate.judging.questions import TOOLS, RubricQuestion, questions_of
+from vibe_gate.judging.reviewer_address import ADDRESSED
 from vibe_gate.judging.second_look_brief import (
+    choose_look_model,
     compute_dispute_key,
     compute_look_key,
     write_look_prompt,
 )
-from vibe_gate.judging.vote_counting import group_by_lines
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_digest, is_summary_settled
 from vibe_gate.run.fact_finding import prompt_claim
@@ -443,16 +445,22 @@ def _keyed_votes(
     """The votes on the question, each with its key; without those whose model is not known."""
     rubric_id = question.rubric.id
     unreviewed = tuple(place for place in stored.summary.unreviewed if rubric_id in place.rubrics)
+    addressed: tuple[CheckedEvidence, ...] = ()
+    for finding in stored.summary.findings:
+        if finding.criterion == ADDRESSED:
+            addressed += finding.evidence
     for number in range(1, question.rubric.votes + 1):
         by_criterion: dict[str, Vote] = {}
         for criterion_id, votes in votes_by_criterion.items():
             if len(votes) >= number:
-                by_criterion[criterion_id] = replace(votes[number - 1], second_look=UNSET)
+                by_criterion[criterion_id] = _without_looks(votes[number - 1])
         model = _only_value(vote.model for vote in by_criterion.values())
         keys = question.vote_keys(number, question.about)
         if model not in keys:
             continue
-        vote = CastVote(by_criterion=by_criterion, model=model, unreviewed=unreviewed)
+        vote = CastVote(
+            by_criterion=by_criterion, model=model, unreviewed=unreviewed, addressed=addressed
+        )
         yield keys[model], plain(vote.keep_for_later(stored.entry.bundle))
 
 
@@ -465,24 +473,30 @@ def _only_value(values: Iterable[T | UnsetType]) -> T | None:
     return None if value is UNSET else value
 
 
+def _without_looks(vote: Vote) -> Vote:
+    defects = tuple(replace(defect, second_look=UNSET) for defect in vote.defects)
+    return replace(vote, defects=defects)
+
+
 def _keyed_second_looks(
     question: RubricQuestion, votes_by_criterion: Mapping[str, Sequence[Vote]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The second looks at votes on the question, each with its key."""
     rubric = question.rubric
-    models = [model for model in (question.model_of(1), rubric.fallback) if model]
+    look_model = choose_look_model(rubric, question.model_of(1))
+    models = [model for model in (look_model, rubric.fallback) if model]
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
     for criterion in rubric.judge_criteria:
-        for votes in group_by_lines(votes_by_criterion.get(criterion.id, ())):
-            look = _only_value(vote.second_look for vote in votes)
-            if look is None or look.said is None:
+        for group in group_defects(votes_by_criterion.get(criterion.id, ())):
+            look = group.second_look
+            if look is UNSET or look.said is None:
                 continue
             if look.dispute is not UNSET:
                 for name in look.dispute.findings:
                     yield compute_dispute_key(name, question.about), plain(look)
                 continue
-            bare = [replace(vote, second_look=UNSET) for vote in votes]
-            prompt = write_look_prompt(criterion, bare, "")
+            bare_defects = [replace(defect, second_look=UNSET) for defect in group.defects]
+            prompt = write_look_prompt(criterion, [bare_defects], "", "")
             key = compute_look_key(
                 prompt, trees=question.about, models=models, tools=TOOLS, versions=versions
             )

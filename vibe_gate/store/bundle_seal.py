@@ -13,9 +13,9 @@ from typing import Any
 
 from vibe_gate.domain import paths, receipt
 from vibe_gate.domain.bundles import impossible
-from vibe_gate.domain.document import parse_object, read
+from vibe_gate.domain.document import parse_object
 from vibe_gate.domain.event import fold_events
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import Summary, decode_summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import StorageError
 from vibe_gate.store import bundle_names
@@ -38,7 +38,7 @@ def read_summary(document: Mapping[str, Any]) -> Summary:
     """A run's summary.json as a model. ValueError, also for an exit code that no review writes."""
     not_in_model = {"digests", "redacted"}
     fields = {name: value for name, value in document.items() if name not in not_in_model}
-    summary = read(Summary, fields)
+    summary = decode_summary(fields)
     require_possible_exit_code(summary)
     return summary
 

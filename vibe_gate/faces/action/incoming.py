@@ -16,8 +16,8 @@ from pathlib import Path
 
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import impossible, is_run_id
-from vibe_gate.domain.document import first_mistake, holds_all, parse_object, read
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.document import first_mistake, holds_all, parse_object
+from vibe_gate.domain.summary import Summary, decode_summary, upgrade_summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.secrets import Redactor
 
@@ -87,12 +87,12 @@ def _summary(folder: Path, document: Mapping[str, object]) -> Summary:
     """The summary; IntegrityError also for what the model allows and no review writes."""
     claim = {name: value for name, value in document.items() if name not in ("redacted", "digests")}
     try:
-        summary = read(Summary, claim)
+        summary = decode_summary(claim)
     except ValueError as error:
         mistake = paths.quote(first_mistake(error)[:200])
         raise _refusal(folder, f"summary.json: {mistake}") from None
     fault = _fault(summary)
-    if not fault and not holds_all(summary, claim):
+    if not fault and not holds_all(summary, upgrade_summary(claim)):
         fault = "it has a key that no summary has"
     if fault:
         raise _refusal(folder, f"summary.json: {fault}")

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.verdict import CriterionResult, RubricResult, Vote
+from vibe_gate.domain.verdict import CriterionResult, Defect, RubricResult, Vote
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.html.page_parts import (
     link_conversation,
@@ -99,10 +99,8 @@ def _vote_counts(votes: Sequence[Vote]) -> str:
     """How many votes said what, and how many answered fail without evidence that holds."""
     outcomes = Counter(vote.outcome for vote in votes)
     counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
-    void = sum(vote.said == "fail" and vote.outcome != "fail" for vote in votes)
-    with_passing_test = sum(
-        vote.proof is not UNSET and vote.proof.status == "void" for vote in votes
-    )
+    void = sum(vote.said == "fail" and vote.outcome == "abstain" for vote in votes)
+    with_passing_test = sum(any(map(_has_passing_test, vote.defects)) for vote in votes)
     reasons = []
     if void > with_passing_test:
         reasons.append(f"{void - with_passing_test} answered fail without evidence")
@@ -120,9 +118,23 @@ def _render_vote(vote: Vote, number: int, view: View) -> Html:
     parts = [
         tag("p", *head, answer, model, " ", conversation),
         tag("p", vote.reason),
-        render_counterexample(vote.counterexample),
-        render_evidence(vote.evidence),
-        render_proof(vote.proof),
-        render_second_look(vote.second_look, view),
+        *(_render_defect(defect, vote, view) for defect in vote.defects),
     ]
     return tag("li", *parts, class_=f"vote {vote.outcome}", data_vote=number)
+
+
+def _has_passing_test(defect: Defect) -> bool:
+    return defect.proof is not UNSET and defect.proof.status == "void"
+
+
+def _render_defect(defect: Defect, vote: Vote, view: View) -> Html:
+    """One defect that a fail names; its reason if the vote's does not say it."""
+    parts = [
+        None if defect.reason in vote.reason else tag("p", defect.reason),
+        None if defect.stops else tag("p", "A remark: it would not stop the change."),
+        render_counterexample(defect.counterexample),
+        render_evidence((*defect.evidence, *defect.also)),
+        render_proof(defect.proof),
+        render_second_look(defect.second_look, view),
+    ]
+    return tag("div", *parts, class_="defect")

@@ -19,7 +19,7 @@ from vibe_gate.report.markup import Html, tag, text_block
 _PROOF_STYLES = {"proven": "fail", "shown": "abstain", "void": "pass"}
 """The colours of what a test's runs came to."""
 
-_LOOK_STYLES = {"refuted": "pass", "stands": "fail", "undecided": "abstain"}
+_LOOK_STYLES = {"refuted": "pass", "intended": "pass", "stands": "fail", "undecided": "abstain"}
 """The colours of what a second look came to."""
 
 
