@@ -69,4 +69,7 @@ def ask(
 
 def places(result: CheckResult) -> list[tuple[str, int]]:
     """Where the findings point."""
-    return [(finding.path, finding.line) for finding in result.findings]
+    found = []
+    for finding in result.findings:
+        found += [(place.path, place.line) for place in finding.places]
+    return found

@@ -7,7 +7,9 @@ from check_runs import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
 
+from vibe_gate.checks.check_contract import CheckResult
 from vibe_gate.domain.change import REGULAR_MODE, SYMLINK_MODE, FileDiff
+from vibe_gate.judging.findings import name_findings
 
 ONE = b"def test_one():\n    assert 1\n"
 TWO = b"\n\nasync def test_two():\n    assert 2\n"
@@ -372,7 +374,7 @@ def test_a_finding_names_the_tests_that_are_disabled() -> None:
     assert message("def test_c", "@skip\ndef test_c") == "Disables the test test_c (@skip)."
     assert (
         message("class", "pytestmark = mark.skip\nclass")
-        == "Disables 2 tests (mark.skip): test_b and more."
+        == "Disables 2 tests (mark.skip): test_b, test_c."
     )
 
 
@@ -395,13 +397,49 @@ def test_what_only_mentions_skipping_is_left_alone(path: str, line: str) -> None
 
 
 @pytest.mark.slow
-def test_a_file_full_of_skips_is_counted_and_the_first_thousand_shown() -> None:
+def test_a_file_full_of_skips_is_counted_and_the_first_hundred_places_named() -> None:
     result = ask("no-skipped-tests", file_change("ATest.java", b"\n", b"@Ignore\n" * 100_000))
-    assert len(result.findings) == 1_000
-    assert (
-        result.reason
-        == "100,000 disabled tests: ATest.java. Only the first 1,000 are findings here."
-    )
+    (finding,) = result.findings
+    assert finding.message == "Disables a test (@Ignore). (100,000 lines)"
+    assert len(finding.places) == 100
+    assert result.reason == "100,000 disabled tests: ATest.java."
+
+
+def removal(*names: str, before: tuple[str, ...] = tuple("abcdefgh")) -> CheckResult:
+    """The answer about a file of tests from which these are gone."""
+    texts = {name: f"def test_{name}():\n    assert 1\n" for name in before}
+    kept_texts = [text for name, text in texts.items() if name not in names]
+    old, new = "".join(texts.values()).encode(), "".join(kept_texts).encode()
+    return ask("no-deleted-tests", file_change("test_a.py", old, new))
+
+
+def test_the_tests_that_are_gone_from_a_file_are_one_finding() -> None:
+    result = removal(*"abcdefg")
+    (finding,) = result.findings
+    assert finding.message == "7 tests were removed: test_a, test_b, test_c and 4 more."
+    assert places(result) == [("test_a.py", line) for line in range(1, 15, 2)]
+    assert {quote.side for quote in finding.evidence} == {"before"}
+    assert result.reason == "7 losses of tests: test_a.py."
+
+
+def fingerprint_of(result: CheckResult) -> str:
+    return name_findings(result.findings, {})[0].fingerprint
+
+
+def test_one_more_removed_test_makes_another_fingerprint() -> None:
+    names = [fingerprint_of(removal(*tests)) for tests in ("abcd", "abcde", "abcdg", "a")]
+    assert len(set(names)) == 4
+    assert fingerprint_of(removal(*"abcd")) == names[0]
+
+
+def test_tests_that_one_marker_disables_each_are_one_finding() -> None:
+    before = b"def test_a(): ...\n\ndef test_b(): ...\n\ndef test_c(): ...\n"
+    after = before.replace(b"def", b"@mark.skip\ndef")
+    result = ask("no-skipped-tests", file_change("test_a.py", before, after), suggest=True)
+    (finding,) = result.findings
+    assert finding.message == "Disables 3 tests (mark.skip): test_a, test_b, test_c."
+    assert places(result) == [("test_a.py", 1), ("test_a.py", 4), ("test_a.py", 7)]
+    assert len(result.repairs) == 3
 
 
 def test_a_skip_for_a_reason_that_the_rubric_allows_is_fine() -> None:

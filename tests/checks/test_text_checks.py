@@ -10,6 +10,7 @@ from growth import assert_linear
 from vibe_gate.checks.text_checks import MAX_FOUND, invisible
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import to_json
+from vibe_gate.judging.findings import name_findings
 
 WALES = "\U0001f3f4\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f"
 KEY = b"AK" + b"IAZ7QWERTYUIOPASDF"
@@ -226,8 +227,18 @@ def test_a_comment_on_the_line_above_allows_a_secret_with_its_line() -> None:
     assert "does not count" in finding.message
 
 
+def different_keys(count: int, ending: bytes = b"\n") -> bytes:
+    """Keys that differ in their last characters."""
+    letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+    keys = []
+    for number in range(count):
+        tail = bytes(letters[number >> shift & 31] for shift in (15, 10, 5, 0))
+        keys.append(KEY[:-4] + tail + ending)
+    return b"".join(keys)
+
+
 def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
-    result = ask("no-secrets", added("a", (KEY + b"\n") * 1_200))
+    result = ask("no-secrets", added("a", different_keys(1_200)))
     assert len(result.findings) == 1_000
     assert all(finding.evidence for finding in result.findings)
     assert result.reason.startswith("1,200 secrets: a.")
@@ -243,18 +254,31 @@ def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
 def test_many_notices_are_counted_and_a_secret_behind_them_keeps_its_line() -> None:
     example = b"AKIAIOSFODNN7EXAMPLE\n"
     result = ask("no-secrets", added("a", example * 1_200 + TOKEN))
-    assert result.reason.startswith("1 secret: a. 1,200 notices: a.")
-    assert len(result.findings) == 1_000
-    assert (result.findings[0].line, bool(result.findings[0].message)) == (1_201, True)
-    whole = ask("no-secrets", added("a", (KEY + b"\n") * 60))
+    assert result.reason.startswith("1 secret: a. 1 notice: a.")
+    assert [finding.line for finding in result.findings] == [1_201, 1]
+    whole = ask("no-secrets", added("a", different_keys(60)))
     assert len(whole.findings) == 60
     assert "Only" not in whole.reason
+
+
+def test_a_secret_at_several_places_is_one_finding_with_all_of_them() -> None:
+    result = ask("no-secrets", added("a", KEY + b"\nx\n" + KEY + b"\n"), added("b", KEY + b"\n"))
+    assert result.reason == "1 secret: a, b."
+    assert places(result) == [("a", 1), ("a", 3), ("b", 1)]
+    assert len(result.findings) == 1
+
+
+def test_the_same_secret_at_one_more_place_is_another_finding() -> None:
+    once = ask("no-secrets", added("a", KEY + b"\n"))
+    twice = ask("no-secrets", added("a", KEY + b"\n"), added("b", KEY + b"\n"))
+    names = [name_findings(result.findings, {})[0].fingerprint for result in (once, twice)]
+    assert names[0] != names[1]
 
 
 @pytest.mark.slow
 def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
     def keys(size: int) -> FileDiff:
-        return added("a", (KEY + b" ") * size)
+        return added("a", different_keys(size, b" "))
 
     assert_linear(lambda file: ask("no-secrets", file), keys, 3_200)
     assert_linear(lambda file: ask("no-secrets", file, gitleaks=ALLOWS), keys, 3_200)

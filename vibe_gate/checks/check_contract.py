@@ -31,6 +31,7 @@ from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
     MAX_REASON,
     CheckedEvidence,
+    FindingPlace,
     Level,
     Outcome,
     RawFinding,
@@ -316,13 +317,16 @@ def objects_to(
 def objections(
     input: CheckInput, hits: Iterable[Hit], files: Files, noun: str, plural: str | None = None
 ) -> CheckResult:
-    """Pass without hits; else fail, with their number and the paths that they are in."""
+    """Pass without hits; else fail, with their number and the paths that they are in. Hits of a
+    file that say the same are one finding.
+    """
     counted_hits = Hits()
     for hit in hits:
         counted_hits.add(hit)
-    if counted_hits.first:
+    merged_hits = counted_hits.merged()
+    if merged_hits:
         reason = counted_hits.describe(noun, plural)
-        return failed(input, reason, counted_hits.first)
+        return failed(input, reason, merged_hits)
     return CheckResult("pass", f"No {noun} in {counted(len(files), 'changed file')}.")
 
 
@@ -368,6 +372,18 @@ def join_sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX
     return shown_line[: most - 1] + "…"
 
 
+class QuotedLine(Struct, frozen=True):
+    """A line that is evidence."""
+
+    path: str
+    """The file as it is shown."""
+    line: int
+    """From 1; 0: the file."""
+    quote: str
+    """Its text, or ""."""
+    side: Side = "after"
+
+
 class Hit(Struct, frozen=True):
     """What a check objects to, and where."""
 
@@ -380,26 +396,93 @@ class Hit(Struct, frozen=True):
     """The text that is evidence, or ""."""
     side: Side = "after"
     fingerprint: str = ""
-    """What tells it apart from others at the same line; by default its message."""
-    repair: FileDiff | None = None
+    """What tells it apart from others at the same lines; by default its message."""
+    repairs: tuple[FileDiff, ...] = ()
     """What would be right there."""
     is_notice: bool = False
     """Whether it is only reported, and fails nothing."""
+    further_lines: tuple[QuotedLine, ...] = ()
+    """Where else the same cause is seen."""
+    count: int = 1
+    """How many things it is about."""
+    group: str = ""
+    """What it shares with hits in other files that are the same thing; "": it shares nothing."""
+
+    @property
+    def lines(self) -> tuple[QuotedLine, ...]:
+        """All of its lines, the first first."""
+        return (QuotedLine(self.path, self.line, self.quote, self.side), *self.further_lines)
+
+
+MAX_FURTHER_LINES = 99
+"""Further lines of one finding of a check: as many as code scanning shows."""
+
+
+class _MergedHits:
+    """Hits that are one finding, as they are collected."""
+
+    def __init__(self, first: Hit) -> None:
+        self.first = first
+        self.further_lines = list(first.further_lines)
+        self.repairs = list(first.repairs)
+        self.omitted_count = 0
+        self._omitted_digest = sha256()
+
+    def add(self, hit: Hit, *, has_room: bool) -> None:
+        """Add a hit; without room its lines only count, and make the fingerprint another."""
+        if has_room:
+            self.repairs += hit.repairs
+        for line in hit.lines:
+            if has_room and len(self.further_lines) < MAX_FURTHER_LINES:
+                self.further_lines.append(line)
+                continue
+            self.omitted_count += 1
+            text = f"{line.path}\0{line.quote}\0"
+            self._omitted_digest.update(text.encode("utf-8", "surrogatepass"))
+
+    def hit(self) -> Hit:
+        """The hits as one."""
+        message = self.first.message
+        fingerprint = self.first.fingerprint
+        if self.omitted_count:
+            fingerprint = f"{fingerprint or message}\0{self._omitted_digest.hexdigest()}"
+            message += f" ({counted(self.omitted_count, 'more line')})"
+        return replace(
+            self.first,
+            message=message,
+            fingerprint=fingerprint,
+            further_lines=tuple(self.further_lines),
+            repairs=tuple(self.repairs),
+        )
 
 
 class Hits:
-    """Hits that are counted one by one: all of them, and the first ones themselves."""
+    """Hits that are counted one by one. Those that say the same of a file are merged, as are those
+    of one group; the first MAX_FINDINGS of what is left are kept.
+    """
 
     def __init__(self) -> None:
-        self.first: list[Hit] = []
-        """As many as are kept as findings."""
         self.count_by_path: Counter[str] = Counter()
+        self._merged: dict[tuple[str, str, str, bool], _MergedHits] = {}
+        self._further_count = 0
 
     def add(self, hit: Hit) -> None:
-        """Count a hit."""
-        self.count_by_path[hit.path] += 1
-        if len(self.first) < MAX_FINDINGS:
-            self.first.append(hit)
+        """Count a hit; of one without a message no more is kept."""
+        key = (hit.group or hit.path, hit.message, hit.fingerprint, hit.is_notice)
+        merged = self._merged.get(key)
+        is_counted_again = merged is not None and bool(hit.group)
+        self.count_by_path[hit.path] += 0 if is_counted_again else hit.count
+        if not hit.message:
+            return
+        if merged is not None:
+            self._further_count += len(hit.lines)
+            merged.add(hit, has_room=self._further_count <= MAX_FINDINGS)
+        elif len(self._merged) < MAX_FINDINGS:
+            self._merged[key] = _MergedHits(hit)
+
+    def merged(self) -> list[Hit]:
+        """What is kept, in the order in which it was found."""
+        return [merged.hit() for merged in self._merged.values()]
 
     def describe(self, noun: str, plural: str | None = None) -> str:
         """Their number and the paths that they are in, as a sentence."""
@@ -409,11 +492,12 @@ class Hits:
 
 def noted(input: CheckInput, result: CheckResult, notices: Hits) -> CheckResult:
     """The result with notices beside its findings, as far as there is room."""
-    if not notices.first:
+    merged_notices = notices.merged()
+    if not merged_notices:
         return result
     room = MAX_FINDINGS - len(result.findings)
     findings = list(result.findings)
-    findings += [_finding(input, hit) for hit in notices.first[:room]]
+    findings += [_finding(input, hit) for hit in merged_notices[:room]]
     reason = f"{result.reason} {notices.describe('notice')}"
     return replace(result, reason=reason, findings=tuple(findings))
 
@@ -422,15 +506,18 @@ def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
     """Fail, with as many findings as are kept."""
     first_hits = hits[:MAX_FINDINGS]
     findings = tuple(_finding(input, hit) for hit in first_hits)
-    repairs_of_hits = tuple(hit.repair for hit in first_hits if hit.repair)
-    return CheckResult("fail", reason, findings, repairs_of_hits)
+    repairs_of_hits: list[FileDiff] = []
+    for hit in first_hits:
+        repairs_of_hits += hit.repairs
+    return CheckResult("fail", reason, findings, tuple(repairs_of_hits))
 
 
 def _finding(input: CheckInput, hit: Hit) -> RawFinding:
     distinction = hit.fingerprint or hit.message
-    if hit.line and len(hit.quote) > MAX_SHOWN_QUOTE:
-        # The end of the line counts as well.
-        distinction += "\0" + " ".join(hit.quote.split())
+    for line in hit.lines:
+        if line.line and len(line.quote) > MAX_SHOWN_QUOTE:
+            # The end of the line counts as well.
+            distinction += "\0" + " ".join(line.quote.split())
     level: Level = "failure" if input.criterion.must else "warning"
     if hit.is_notice:
         level = "notice"
@@ -441,28 +528,44 @@ def _finding(input: CheckInput, hit: Hit) -> RawFinding:
         level=level,
         criterion=input.criterion.id,
         message=join_sentence(hit.message, input.redact),
+        other_places=_further_places(hit),
         evidence=_evidence_of(hit, input.redact),
         # Only its digest: it may have more of a line than what is shown of it.
         distinction=sha256(distinction.encode("utf-8", "surrogatepass")).hexdigest(),
     )
 
 
+def _further_places(hit: Hit) -> tuple[FindingPlace, ...]:
+    """The places of its further lines, each once."""
+    places: dict[FindingPlace, None] = {}
+    for line in hit.further_lines:
+        place = FindingPlace(path=line.path, line=line.line, end_line=line.line)
+        if (line.path, line.line) != (hit.path, hit.line):
+            places[place] = None
+    return tuple(places)
+
+
 def _evidence_of(hit: Hit, redact: Callable[[str], str]) -> tuple[CheckedEvidence, ...]:
-    """The line that is quoted, if one is."""
-    if not hit.quote or not hit.line:
-        return ()
-    quote = hit.quote
+    """The lines that are quoted, each once."""
+    evidence: dict[CheckedEvidence, None] = {}
+    for line in hit.lines:
+        if line.quote and line.line:
+            evidence[_line_evidence(line, redact)] = None
+    return tuple(evidence)
+
+
+def _line_evidence(line: QuotedLine, redact: Callable[[str], str]) -> CheckedEvidence:
+    quote = line.quote
     if len(quote) > MAX_SHOWN_QUOTE:
         quote = redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
-    quoted_line = CheckedEvidence(
-        path=hit.path,
-        line=hit.line,
-        end_line=hit.line,
+    return CheckedEvidence(
+        path=line.path,
+        line=line.line,
+        end_line=line.line,
         quote=quote,
-        side=hit.side,
+        side=line.side,
         standing="holds",
     )
-    return (quoted_line,)
 
 
 MAX_SCANNED_LINE = 10_000
@@ -485,7 +588,8 @@ class AddedLine(Struct, frozen=True):
         cut off else.
         """
         text = self.text if at < MAX_SHOWN_QUOTE else self.text[at:]
-        return Hit(message, self.file.shown_path, self.number, text, repair=repair)
+        repairs = (repair,) if repair else ()
+        return Hit(message, self.file.shown_path, self.number, text, repairs=repairs)
 
     def repaired(self, text: str | None) -> FileDiff | None:
         """The file with `text` in this line, or without the line (None); None where that cannot be

@@ -10,18 +10,21 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from vibe_gate.checks.check_contract import (
+    MAX_FURTHER_LINES,
     MAX_SCANNED_LINE,
     AddedLine,
     CheckInput,
     Files,
     Hit,
+    QuotedLine,
     RegularExpression,
     added_lines,
     any_of,
@@ -35,6 +38,7 @@ from vibe_gate.checks.tests_kept import (
     extension,
     is_comment,
     is_pytest_conftest,
+    name_tests,
     read_test_lines,
     with_test_enabled,
 )
@@ -211,9 +215,48 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> I
         reports: dict[int, _DisablingLine] = {}
         for report in _reports(file, lines, outlines, lost_tests):
             reports[report.line] = report
-        for report in sorted(reports.values()):
-            line = lines[report.line]
-            yield line.hit(report.message, 0, with_test_enabled(line, report.marker))
+        for group in _group_reports(sorted(reports.values())):
+            yield _disabling_hit(group, lines)
+
+
+def _group_reports(reports: Iterable[_DisablingLine]) -> list[list[_DisablingLine]]:
+    """The lines that disable tests by the same marker, or say the same, together."""
+    groups: dict[tuple[str, str], list[_DisablingLine]] = {}
+    for report in reports:
+        key = (report.marker, "" if report.names else report.message)
+        groups.setdefault(key, []).append(report)
+    return list(groups.values())
+
+
+def _disabling_hit(reports: Sequence[_DisablingLine], added: Mapping[int, AddedLine]) -> Hit:
+    """The lines of a file that disable tests for one cause."""
+    first, *further_reports = reports
+    first_line = added[first.line]
+    hit = first_line.hit(first.message, 0, with_test_enabled(first_line, first.marker))
+    if not further_reports:
+        return hit
+    names = list(first.names)
+    for report in further_reports:
+        names += report.names
+    message = _message(first.marker, names) if names else first.message
+    if len(further_reports) > MAX_FURTHER_LINES:
+        message += f" ({len(reports):,} lines)"
+    repairs = list(hit.repairs)
+    further_lines = []
+    for report in further_reports[:MAX_FURTHER_LINES]:
+        line = added[report.line]
+        repair = with_test_enabled(line, report.marker)
+        if repair:
+            repairs.append(repair)
+        further_lines.append(QuotedLine(hit.path, line.number, line.text))
+    return replace(
+        hit,
+        message=message,
+        fingerprint="\0".join([first.marker, str(len(reports)), *names]),
+        repairs=tuple(repairs),
+        further_lines=tuple(further_lines),
+        count=len(reports),
+    )
 
 
 class _DisablingLine(NamedTuple):
@@ -226,6 +269,9 @@ class _DisablingLine(NamedTuple):
 
     marker: str
     """The text by which it does."""
+
+    names: tuple[str, ...] = ()
+    """Of the tests that it disables as a whole."""
 
 
 class _ChangedOutlines:
@@ -362,7 +408,8 @@ def _disabled_tests(
             markers.setdefault(marker.line, marker)
             names_by_line.setdefault(marker.line, []).append(test.name)
     for line, names in names_by_line.items():
-        yield _DisablingLine(line, _message(markers[line], names), markers[line].text)
+        marker_text = markers[line].text
+        yield _DisablingLine(line, _message(marker_text, names), marker_text, tuple(names))
 
 
 def _disabled_helpers(
@@ -393,10 +440,10 @@ def _disabled_cases(
             yield _DisablingLine(marker.line, message, marker.text)
 
 
-def _message(marker: Marker, names: Sequence[str]) -> str:
+def _message(marker: str, names: Sequence[str]) -> str:
     if len(names) == 1:
-        return f"Disables the test {names[0]} ({marker.text})."
-    return f"Disables {counted(len(names), 'test')} ({marker.text}): {names[0]} and more."
+        return f"Disables the test {names[0]} ({marker})."
+    return f"Disables {counted(len(names), 'test')} ({marker}): {name_tests(names)}."
 
 
 def _more_markers(

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from vibe_gate.checks.check_contract import (
+    MAX_FURTHER_LINES,
     AddedLine,
     CheckInput,
     Excluding,
     Files,
     Hit,
+    QuotedLine,
     read_side_text,
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.rubric import Glob
 
 TEST_FILES = (
@@ -258,8 +260,39 @@ def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> I
                 message = f"This test file{count} is moved out of the tests, to {file.shown_path}."
             yield Hit(message, path)
             continue
-        for test in missing:
-            yield Hit(f"Test {test.name} was removed.", path, test.line, test.text, "before")
+        if missing:
+            yield _removal_hit(missing, path)
+
+
+MAX_NAMED_TESTS = 3
+"""Tests that a message names; it counts the others."""
+
+
+def name_tests(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return list_names(names, MAX_NAMED_TESTS)
+
+
+def _removal_hit(tests: Sequence[DeclaredTest], path: str) -> Hit:
+    """The tests that are gone from a file."""
+    names = [test.name for test in tests]
+    message = f"Test {names[0]} was removed."
+    if len(names) > 1:
+        message = f"{len(names):,} tests were removed: {name_tests(names)}."
+    first, *further_tests = tests
+    further_lines = []
+    for test in further_tests[:MAX_FURTHER_LINES]:
+        further_lines.append(QuotedLine(path, test.line, test.text, "before"))
+    return Hit(
+        message,
+        path,
+        first.line,
+        first.text,
+        "before",
+        fingerprint="\0".join(names) if further_tests else "",
+        further_lines=tuple(further_lines),
+        count=len(tests),
+    )
 
 
 def holds_tests(file: FileDiff, options: TestOptions) -> bool:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from vibe_gate import secrets
 from vibe_gate.checks.allowed_secrets import NOT_HONOURED, Allowed
 from vibe_gate.checks.check_contract import (
+    MAX_FURTHER_LINES,
     MAX_SCANNED_LINE,
     AddedBlock,
     AddedLine,
@@ -84,7 +85,10 @@ def _without_notices(hits: Iterable[Hit], notices: Hits) -> Iterator[Hit]:
 
 
 def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) -> Iterator[Hit]:
-    hit_counts: Counter[bool] = Counter()
+    """Every secret at each of its places; hits of one secret are of one group."""
+    place_counts: Counter[str] = Counter()
+    secret_counts: Counter[bool] = Counter()
+    shown_groups: set[str] = set()
     for block in added_blocks(files):
         text = block.text
         matches = _secrets_of(block, text)
@@ -94,12 +98,21 @@ def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) 
             if allowed.allows(block.file, number, match.value, line):
                 continue
             is_notice = bool(match.harmless)
-            hit_counts[is_notice] += 1
-            # Its quote would cost more than finding it did.
-            if hit_counts[is_notice] > MAX_FINDINGS:
-                yield Hit("", block.file.shown_path, is_notice=is_notice)
+            group = sha256(text[match.start : match.end].encode("utf-8", "replace")).hexdigest()
+            place_counts[group] += 1
+            is_first_place = place_counts[group] == 1
+            if is_first_place:
+                secret_counts[is_notice] += 1
+            if is_first_place and secret_counts[is_notice] <= MAX_FINDINGS:
+                shown_groups.add(group)
+            if group not in shown_groups:
+                # Its quote would cost more than finding it did.
+                if is_first_place:
+                    yield Hit("", block.file.shown_path, is_notice=is_notice)
                 continue
-            hit = _secret(block, number, text, match, matches)
+            if place_counts[group] > MAX_FURTHER_LINES:
+                continue
+            hit = replace(_secret(block, number, text, match, matches), group=group)
             is_brought = allowed.brought(block.file, number)
             yield replace(hit, message=hit.message + NOT_HONOURED) if is_brought else hit
 
@@ -238,7 +251,9 @@ def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> 
             if _MARKER.match(line.text) or line.text.rstrip() == "=======":
                 markers.append(line)
         for line, is_stray in _strays(markers):
-            message = f"Conflict marker ({line.text[:7]}) left behind."
+            message = "Conflict markers left behind."
+            if len(markers) == 1:
+                message = f"Conflict marker ({line.text[:7]}) left behind."
             yield line.hit(message, 0, line.repaired(None) if is_stray else None)
 
 
