@@ -42,3 +42,20 @@ def fails(
         "counterexample": counterexample,
         "evidence": list(evidence) or [HANDLER],
     }
+
+
+def finding(*evidence: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """One of the defects of a fail, without evidence at the handler."""
+    about = {
+        "reason": "The error is dropped.",
+        "counterexample": "a missing file -> load returns None",
+        "stops": True,
+    }
+    return {**about, "evidence": list(evidence) or [HANDLER], **fields}
+
+
+def fails_with(
+    *findings: dict[str, Any], criterion: str = "errors-not-swallowed"
+) -> dict[str, Any]:
+    """A fail with these defects."""
+    return {"criterion": criterion, "outcome": "fail", "findings": list(findings)}
