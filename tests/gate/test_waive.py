@@ -162,6 +162,7 @@ def test_what_is_suppressed_is_a_finding_or_what_a_criterion_finds_at_paths(
         (finding[:6], {"finding": finding, "criterion": "no-todo", "paths": ("src/pay.py",)}),
         ("no-todo:tests/**", {"criterion": "no-todo", "paths": ("tests/**",)}),
         ("policy:*.toml", {"criterion": "policy", "paths": ("*.toml",)}),
+        ("addressed:docs/**", {"criterion": "addressed", "paths": ("docs/**",)}),
         ("*:vendor/**", {"paths": ("vendor/**",)}),
     ]
     for target, values in rows:

@@ -551,3 +551,9 @@ def test_one_earlier_finding_goes_on_as_one_finding():
     before = first_round([quoting("1", "pass")], A)
     after = follow(before, [quoting("2", "pass"), quoting("3", "pass", "x")])
     assert (names(after.open), names(after.new)) == ("2", "3")
+
+
+def test_text_that_spoke_to_the_reviewer_and_is_gone_is_fixed():
+    answered = answered_by(summaries.summary(), None)
+    before = first_round([found("1", level="warning", criterion="addressed")], A)
+    assert names(follow(before, [], answered=answered).fixed) == "1"

@@ -372,7 +372,7 @@ def join_sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX
     return shown_line[: most - 1] + "…"
 
 
-class QuotedLine(Struct, frozen=True):
+class HitLine(Struct, frozen=True):
     """A line that is evidence."""
 
     path: str
@@ -401,7 +401,7 @@ class Hit(Struct, frozen=True):
     """What would be right there."""
     is_notice: bool = False
     """Whether it is only reported, and fails nothing."""
-    further_lines: tuple[QuotedLine, ...] = ()
+    further_lines: tuple[HitLine, ...] = ()
     """Where else the same cause is seen."""
     count: int = 1
     """How many things it is about."""
@@ -409,9 +409,9 @@ class Hit(Struct, frozen=True):
     """What it shares with hits in other files that are the same thing; "": it shares nothing."""
 
     @property
-    def lines(self) -> tuple[QuotedLine, ...]:
+    def lines(self) -> tuple[HitLine, ...]:
         """All of its lines, the first first."""
-        return (QuotedLine(self.path, self.line, self.quote, self.side), *self.further_lines)
+        return (HitLine(self.path, self.line, self.quote, self.side), *self.further_lines)
 
 
 MAX_FURTHER_LINES = 99
@@ -554,7 +554,7 @@ def _evidence_of(hit: Hit, redact: Callable[[str], str]) -> tuple[CheckedEvidenc
     return tuple(evidence)
 
 
-def _line_evidence(line: QuotedLine, redact: Callable[[str], str]) -> CheckedEvidence:
+def _line_evidence(line: HitLine, redact: Callable[[str], str]) -> CheckedEvidence:
     quote = line.quote
     if len(quote) > MAX_SHOWN_QUOTE:
         quote = redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]

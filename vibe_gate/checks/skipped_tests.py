@@ -24,7 +24,7 @@ from vibe_gate.checks.check_contract import (
     CheckInput,
     Files,
     Hit,
-    QuotedLine,
+    HitLine,
     RegularExpression,
     added_lines,
     any_of,
@@ -248,7 +248,7 @@ def _disabling_hit(reports: Sequence[_DisablingLine], added: Mapping[int, AddedL
         repair = with_test_enabled(line, report.marker)
         if repair:
             repairs.append(repair)
-        further_lines.append(QuotedLine(hit.path, line.number, line.text))
+        further_lines.append(HitLine(hit.path, line.number, line.text))
     return replace(
         hit,
         message=message,

@@ -19,7 +19,7 @@ from vibe_gate.checks.check_contract import (
     Excluding,
     Files,
     Hit,
-    QuotedLine,
+    HitLine,
     read_side_text,
 )
 from vibe_gate.domain import paths
@@ -282,7 +282,7 @@ def _removal_hit(tests: Sequence[DeclaredTest], path: str) -> Hit:
     first, *further_tests = tests
     further_lines = []
     for test in further_tests[:MAX_FURTHER_LINES]:
-        further_lines.append(QuotedLine(path, test.line, test.text, "before"))
+        further_lines.append(HitLine(path, test.line, test.text, "before"))
     return Hit(
         message,
         path,

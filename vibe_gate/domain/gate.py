@@ -30,6 +30,12 @@ Reason = Annotated[
 """Why; never blank."""
 
 
+CRITERIA_WITHOUT_RUBRIC = ("policy", "addressed")
+"""What findings may be of though no rubric asks it: a file that steers agents, diffs or test runs,
+and text that speaks to the reviewer.
+"""
+
+
 class Waivable(Protocol):
     """What may be let pass: a finding, before or after it is decided what follows from it."""
 

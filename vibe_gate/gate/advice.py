@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.gate import POLICY_BLOCK, POLICY_WARN
+from vibe_gate.domain.gate import CRITERIA_WITHOUT_RUBRIC, POLICY_BLOCK, POLICY_WARN
 from vibe_gate.domain.tables import Location, quoted, suggestion
 from vibe_gate.gate import loading
 from vibe_gate.gate.source import DefinitionTree, Mistake, Source, stem
@@ -147,7 +147,8 @@ def _unsplit(source: Source) -> Iterator[Mistake]:
 
 def _unknown_criteria(sources: Sequence[Source]) -> Iterator[Mistake]:
     """Suppressions of criteria that no rubric has."""
-    criterion_ids = {"policy"} | _names_at(sources, ("criterion", None, "id"))
+    criterion_ids = set(CRITERIA_WITHOUT_RUBRIC)
+    criterion_ids |= _names_at(sources, ("criterion", None, "id"))
     for source in sources:
         for location, name in source.values("suppression", None, "criterion"):
             if isinstance(name, str) and name not in criterion_ids:

@@ -62,7 +62,7 @@ def _keep_labels(repository: Repository, finding: StoredFinding, word: Word) -> 
     if not new_labels:
         raise UsageError(
             f"{finding.fingerprint} fails no criterion of a rubric (it is about the gate itself, "
-            "or refuted); labels are for findings that do."
+            "text that speaks to the reviewer, or refuted); labels are for findings that do."
         )
     open_state(repository.common_dir).labels.append(*new_labels)
     return new_labels

@@ -13,7 +13,13 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.gate import POLICY, Override, Suppression, SuppressionsFile
+from vibe_gate.domain.gate import (
+    CRITERIA_WITHOUT_RUBRIC,
+    POLICY,
+    Override,
+    Suppression,
+    SuppressionsFile,
+)
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.errors import DefinitionError, InfrastructureError, UsageError
@@ -157,7 +163,7 @@ def _criterion_ids(repository: Repository) -> list[str]:
     ids: dict[str, None] = {}
     for rubric in gate.rubrics:
         ids |= dict.fromkeys(criterion.id for criterion in rubric.criterion)
-    return [*ids, "policy"]
+    return [*ids, *CRITERIA_WITHOUT_RUBRIC]
 
 
 def _check_request(ask: WaiverAsked, now: datetime) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.gate import CRITERIA_WITHOUT_RUBRIC
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, Outcome
 from vibe_gate.report import queries
@@ -335,8 +336,8 @@ class _RunAnswers(Struct, frozen=True):
 
 
 def _outcomes_by_criterion(summary: Summary) -> dict[str, set[Outcome]]:
-    """The outcomes of each criterion; `policy` is decided by paths alone, so it passes."""
-    outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}
+    """The outcomes of each criterion; those that no rubric has pass, as code decides them."""
+    outcomes: dict[str, set[Outcome]] = {name: {"pass"} for name in CRITERIA_WITHOUT_RUBRIC}
     for criterion in summary.criteria:
         outcomes.setdefault(criterion.id, set()).add(criterion.outcome)
     return outcomes
