@@ -10,6 +10,7 @@ from repos import Repo
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
+from vibe_gate.judging.named_lines import MAX_FILES
 from vibe_gate.judging.near_hunks import AROUND, AROUND_IN_FUNCTION
 from vibe_gate.judging.surroundings import (
     MAX_FACTS,
@@ -331,6 +332,16 @@ def test_names_that_everything_has_are_no_fact(repo):
         {"src/a.py": "def send_mail(a):\n    return 2\n\n\ndef run(a):\n    return 2\n"},
     )
     assert not [row for row in facts if row.startswith(("send_mail", "run"))]
+
+
+def test_lines_in_files_that_were_not_parsed_are_told_apart(repo):
+    calls = {f"call_{number}.py": "send_mail(1)\n" for number in range(MAX_FILES + 5)}
+    source = {"src/a.py": "def send_mail(a):\n    return 1\n"}
+    facts = after_change(repo, calls | source, {"src/a.py": "def send_mail(a):\n    return 2\n"})
+    assert rows_about(facts, "send_mail")[0] == (
+        f"send_mail (function): 0 lines of tests and {MAX_FILES} lines of other code name it; "
+        "5 lines in code that was not parsed"
+    )
 
 
 def test_facts_are_bounded(repo):

@@ -15,10 +15,10 @@ from vibe_gate.parsing import Definition, FileOutline, SourceFile, is_code, pars
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
 
-MAX_FILES = 80
+MAX_FILES = 40
 """Files of the tree that are parsed because they name something: the first that do, by path."""
 
-MAX_BYTES = 4_000_000
+MAX_BYTES = 1_500_000
 """Of these files together."""
 
 TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__", "testing", "e2e"})
@@ -65,8 +65,17 @@ class NamedLines:
         return [line for line in self._by_name.get(name, ()) if self._kind(line, name) == "code"]
 
     def texts(self, name: str) -> list[NamedLine]:
-        """Lines that hold it in text, comments, strings and data, or that no parser knows."""
+        """Lines that hold it in text, comments, strings and data, or in a language without a
+        parser.
+        """
         return [line for line in self._by_name.get(name, ()) if self._kind(line, name) == "text"]
+
+    def unparsed(self, name: str) -> list[NamedLine]:
+        """Lines of code that hold it in files that were not parsed: they are too many, or too
+        much for the parser.
+        """
+        lines = self._by_name.get(name, ())
+        return [line for line in lines if self._kind(line, name) == "unparsed"]
 
     def definitions(self, name: str) -> list[NamedLine]:
         """The lines that define it."""
@@ -91,7 +100,7 @@ class NamedLines:
     def _kind(self, line: NamedLine, name: str) -> str:
         outline = self._outlines.get(line.path)
         if outline is None:
-            return "text"
+            return "unparsed" if is_code(line.path) else "text"
         for definition in outline.definitions:
             if definition.name == name and definition.line == line.line:
                 return "definition"

@@ -63,7 +63,7 @@ MAX_LISTED = 5
 MAX_FACTS = 12_000
 """Characters of facts in one prompt: a tenth of what it may show of the change."""
 
-MAX_PARSED_BYTES = 20_000_000
+MAX_PARSED_BYTES = 6_000_000
 """Of changed files; those after are shown with the lines around, as if no parser knew them."""
 
 _FUTURE = "from __future__ "
@@ -229,7 +229,8 @@ class _FactFinder:
 
     def _lines_with_both(self, function: str, parameter: str) -> list[NamedLine]:
         word = re.compile(rb"(?<![\w$])%s(?![\w$])" % re.escape(parameter.encode()))
-        lines = self._lines.code(function) + self._lines.texts(function)
+        lines = self._lines.code(function) + self._lines.unparsed(function)
+        lines += self._lines.texts(function)
         return [line for line in lines if word.search(line.text)]
 
     def _facts_of_gone_names(self) -> Iterator[Fact]:
@@ -237,7 +238,7 @@ class _FactFinder:
         for name, file_paths in self._gone.items():
             if self._lines.is_common(name, MANY) or self._lines.definitions(name):
                 continue
-            lines = self._lines.code(name) + self._lines.texts(name)
+            lines = self._lines.code(name) + self._lines.unparsed(name) + self._lines.texts(name)
             row = f"{_show(name)}, gone from {_list_paths(file_paths)}: "
             if not lines:
                 yield Fact(file_paths, (f"{row}no line of the tree names it any more",))
@@ -272,7 +273,11 @@ class _FactFinder:
             row += f"; imported by {_list_paths(line.path for line in import_lines)}"
         if texts:
             row += f"; {counted(len(texts), 'line')} of text, strings or data"
+        unparsed_lines = self._lines.unparsed(name)
+        if unparsed_lines:
+            row += f"; {counted(len(unparsed_lines), 'line')} in code that was not parsed"
         rows = [row]
+        texts = unparsed_lines + texts
         for lines, most in ((test_lines, MAX_TESTS), (other_lines, MAX_OTHERS), (texts, MAX_TEXTS)):
             unshown_lines = [line for line in lines if not self._is_shown(line)]
             rows += [self._row(line) for line in unshown_lines[:most]]
