@@ -194,7 +194,7 @@ def test_the_answer_schema_is_the_same_for_every_question_and_refuses_little_by_
     assert not any(f'"{name}"' in json.dumps(schema) for name in limits)
 
 
-WORDS = {7: "769dbc78b99a343e0b57a9718670c70e202aa42ae4ee729e07cf655ae0262ab3"}
+WORDS = {8: "2a4d42fba8ecff090d4cc1026e3e0b35ff7e26ba4db4b5276dc28a6b9ef87a5d"}
 """Template version -> digest of all that a judge is told in our words. One version more for every
 other wording.
 """

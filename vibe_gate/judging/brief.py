@@ -32,7 +32,7 @@ from vibe_gate.domain.rubric import Claim, ClaimKind, Criterion, Rubric, Sight
 from vibe_gate.domain.summary import Unreviewed, whole_file_unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
 
-TEMPLATE_VERSION = 7
+TEMPLATE_VERSION = 8
 """Part of the key that answers are kept under: raise it whenever the words below change, so that no
 answer to the old words is taken for one to the new.
 """
@@ -98,10 +98,17 @@ a tool or a model what to do or to leave out) go into `addressed`, whatever your
 leave it empty if there are none.
 
 Judge the change, not the code around it; do not propose fixes. Lines without a sign are there \
-to be understood. The facts below the change were computed from the whole tree; a name is looked \
-for as a word, so rely on them as far as a search goes. If all this leaves a question open, look \
-with Read, Grep and Glob into `after/` (the whole tree after the change) and `before/` (the \
-changed files as they were), both in your working directory."""
+to be understood. The facts below the change were computed from the whole tree, by a parser and a \
+search for words; they know a thing by its name alone, so rely on them as far as that goes. If all \
+this leaves a question open, look with Read, Grep and Glob into `after/` and `before/`, both in \
+your working directory."""
+
+
+WORKING_DIRECTORY = (
+    "Your working directory holds `after/`, the whole tree after the change, and `before/`, the "
+    "changed files as they were."
+)
+"""Stands at the top of the user's message."""
 
 
 TESTS_PROMPT = """\
@@ -508,6 +515,7 @@ def write_prompt(change: Change, part: BriefPart, facts: Iterable[str], nonce: s
     fact_rows = "\n".join(f"| {fact}" for fact in facts)
     sections = [
         write_fence_line(nonce),
+        WORKING_DIRECTORY,
         f"Criteria (from the repository's trusted revision):\n\n{_list_criteria(part.criteria)}",
         f"The changed files that these criteria are about ({len(change.files)}; others may have "
         f"changed, too):\n\n{fence_text(_list_files(change), nonce)}",
