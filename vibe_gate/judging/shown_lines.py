@@ -1,19 +1,25 @@
-"""Quoted lines with what stands around them, as rows for a second look. Pure but for the reading of
-files that it is given.
+"""Quoted lines with what stands around them, the enclosing function if a parser knows it, as rows
+for a second look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+
+from msgspec import Struct
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.verdict import CheckedEvidence
 from vibe_gate.judging.evidence import changed_lines, find_changed_file
+from vibe_gate.parsing import FileOutline, SourceFile, parse_files
 
 LINES_AROUND = 25
-"""Lines before and after a quoted line: most functions, whole."""
+"""Lines before and after a quoted line that no function of usual length encloses."""
+
+LEAST_AROUND = 10
+"""The same where one does, whether they belong to it or not."""
 
 MAX_FUNCTION = 120
 """Lines of a function that is shown whole; of a longer one only what stands next to the line."""
@@ -26,67 +32,82 @@ which they would be read.
 MAX_ROW = 400
 """Characters of one row: code is narrower, and data is not read by eye."""
 
-EnclosingLines = Callable[[Side, str, int], tuple[int, int] | None]
-"""First and last line of what encloses a line of a file: of a function, with its decorators. None if
-that is not known.
-"""
+FileSide = tuple[Side, str]
+"""A side of the change, and a path on it."""
 
 FileLines = Mapping[Side, Callable[[str], bytes | None]]
 """By side, what gives the content at a path of that tree; None without a file."""
 
 
-def find_no_enclosing_lines(side: Side, path: str, line: int) -> None:
-    """Know of no function: then as many lines are shown before and after each."""
+class _ShownFile(Struct, frozen=True):
+    """A file that is quoted from."""
+
+    texts: list[str]
+    """Its lines, as they are shown."""
+
+    outline: FileOutline | None
+    """What it defines; None if that is not known."""
 
 
 def show_surroundings(
-    quoted_lines: Iterable[CheckedEvidence],
-    change: Change,
-    read: FileLines,
-    enclosing_lines: EnclosingLines = find_no_enclosing_lines,
+    quoted_lines: Sequence[CheckedEvidence], change: Change, read: FileLines
 ) -> str:
     """The rows of the files around these lines, up to MAX_SHOWN characters; "" if there are none.
 
     Lines that come later are left out first, and named at the end.
     """
-    windows: dict[tuple[Side, str], set[int]] = {}
-    texts: dict[tuple[Side, str], list[str]] = {}
+    files = _read_files(quoted_lines, read)
+    windows: dict[FileSide, set[int]] = {}
     left_out: dict[str, None] = {}
     size = 0
     for evidence in quoted_lines:
-        path = paths.unquote(evidence.path)
-        file = (evidence.side, path)
-        if file not in texts:
-            content = read[evidence.side](path)
-            texts[file] = [] if content is None else list(map(escape.show, escape.lines(content)))
-        first, last = _choose_window(evidence, path, len(texts[file]), enclosing_lines)
-        new_numbers = set(range(first, last + 1)) - windows.get(file, set())
-        new_size = sum(_row_size(texts[file][number - 1]) for number in new_numbers)
+        name = (evidence.side, paths.unquote(evidence.path))
+        texts = files[name].texts
+        first, last = _choose_window(evidence, files[name])
+        new_numbers = set(range(first, last + 1)) - windows.get(name, set())
+        new_size = sum(_row_size(texts[number - 1]) for number in new_numbers)
         if size + new_size > MAX_SHOWN:
             left_out[f"{evidence.path}:{evidence.line}"] = None
             continue
         size += new_size
-        windows.setdefault(file, set()).update(new_numbers)
+        windows.setdefault(name, set()).update(new_numbers)
     rows: list[str] = []
-    for (side, path), numbers in windows.items():
+    for name, numbers in windows.items():
         if numbers:
-            rows += _show_file(side, path, sorted(numbers), texts[side, path], change)
+            rows += _show_file(name, sorted(numbers), files[name].texts, change)
     if left_out:
         rows.append(f"| not shown for length: what stands around {', '.join(left_out)}")
     return "\n".join(rows)
 
 
-def _choose_window(
-    evidence: CheckedEvidence, path: str, line_count: int, enclosing_lines: EnclosingLines
-) -> tuple[int, int]:
+def _read_files(
+    quoted_lines: Iterable[CheckedEvidence], read: FileLines
+) -> dict[FileSide, _ShownFile]:
+    """By side and path, the files that are quoted from; one that cannot be read has no lines."""
+    contents: dict[FileSide, bytes] = {}
+    for evidence in quoted_lines:
+        path = paths.unquote(evidence.path)
+        if (evidence.side, path) not in contents:
+            contents[evidence.side, path] = read[evidence.side](path) or b""
+    sources = [SourceFile(path, content) for (_, path), content in contents.items()]
+    outlines = parse_files(sources)
+    files = {}
+    for (name, content), outline in zip(contents.items(), outlines, strict=True):
+        files[name] = _ShownFile(list(map(escape.show, escape.lines(content))), outline)
+    return files
+
+
+def _choose_window(evidence: CheckedEvidence, file: _ShownFile) -> tuple[int, int]:
     """The first and the last line to show, which stand in the file."""
     first = evidence.line - LINES_AROUND
     last = evidence.end_line + LINES_AROUND
-    enclosing = enclosing_lines(evidence.side, path, evidence.line)
-    if enclosing is not None and enclosing[1] - enclosing[0] < MAX_FUNCTION:
-        first = min(enclosing[0], evidence.line - 10)
-        last = max(enclosing[1], evidence.end_line + 10)
-    return max(1, first), min(line_count, last)
+    definition = None if file.outline is None else file.outline.enclosing(evidence.line)
+    if definition is None or definition.role == "value":
+        return max(1, first), min(len(file.texts), last)
+    if definition.length <= MAX_FUNCTION:
+        first = min(definition.first, evidence.line - LEAST_AROUND)
+        last = max(definition.last, evidence.end_line + LEAST_AROUND)
+    return max(1, first), min(len(file.texts), last)
 
 
 def _row_size(text: str) -> int:
@@ -94,8 +115,9 @@ def _row_size(text: str) -> int:
 
 
 def _show_file(
-    side: Side, path: str, numbers: list[int], texts: list[str], change: Change
+    name: FileSide, numbers: list[int], texts: list[str], change: Change
 ) -> Iterator[str]:
+    side, path = name
     file = find_changed_file(path, side, change)
     changed_numbers = frozenset[int]() if file is None else changed_lines(file, side)
     sign = "+" if side == "after" else "-"
