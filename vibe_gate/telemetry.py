@@ -56,7 +56,8 @@ def write_traces(traces: Iterable[Trace], target: Path) -> tuple[int, int]:
             f"{quoted} cannot be written: there is no folder {paths.quote(str(target.parent))}."
         )
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-    resource, trace_count, span_count = _resource(), 0, 0
+    resource = _resource()
+    trace_count = span_count = 0
     try:
         with temporary.open("x", encoding="utf-8") as file:
             for trace in traces:
@@ -83,7 +84,8 @@ def send_traces(traces: Iterable[Trace], url: str) -> tuple[int, int]:
     session = requests.Session()
     session.hooks["response"].append(_refuse_redirect)
     exporter = OTLPSpanExporter(url, session=session)
-    resource, trace_count, span_count = _resource(), 0, 0
+    resource = _resource()
+    trace_count = span_count = 0
     for trace in traces:
         for batch in _batches(trace, resource):
             if exporter.export(batch) is not SpanExportResult.SUCCESS:
@@ -98,8 +100,9 @@ def traces_endpoint(url: str) -> str:
     """The endpoint for traces: `url`, and the path of the signal if it lacks that. UsageError."""
     address = _parse_address(url)
     if address is None:
-        # What cannot be taken apart may have a password or a key anywhere.
-        name = "What was given" if {"@", "?"} & set(url) else paths.quote(url)
+        name = paths.quote(url)
+        if "@" in url or "?" in url:  # it may have a password or a key anywhere
+            name = "What was given"
         raise UsageError(
             f"{name} is not an address over http for --otlp; write a file, or a URL like http://localhost:4318."
         )
@@ -138,20 +141,22 @@ def _export_error(url: str, message: str, sent_traces: int) -> InfrastructureErr
     query = urlsplit(url).query
     if query:
         message = message.replace(query, "***")
-    sent = f" {counted(sent_traces, 'run')} had been sent before it." if sent_traces else ""
     reason = safe(message).rstrip(".")
-    return InfrastructureError(
-        f"A run could not be sent to {url_without_query(url)}: {reason}.{sent}"
-    )
+    sentence = f"A run could not be sent to {url_without_query(url)}: {reason}."
+    if sent_traces:
+        sentence += f" {counted(sent_traces, 'run')} had been sent before it."
+    return InfrastructureError(sentence)
 
 
 def _parse_address(url: str) -> SplitResult | None:
     try:
         address = urlsplit(url)
-        is_http = address.scheme in ("http", "https") and address.hostname and address.port != 0
+        port = address.port
     except ValueError:
         return None
-    return address if is_http else None
+    if address.scheme not in ("http", "https") or not address.hostname or port == 0:
+        return None
+    return address
 
 
 def _resource() -> Resource:
@@ -167,25 +172,31 @@ def _batches(trace: Trace, resource: Resource) -> Iterator[list[ReadableSpan]]:
 
 
 def _readable_span(trace_id: str, span: TraceSpan, resource: Resource) -> ReadableSpan:
-    def context(span_id: str) -> SpanContext:
-        flags = TraceFlags(TraceFlags.SAMPLED)
-        return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)
-
-    status = Status(StatusCode.ERROR, span.error) if span.error else Status(StatusCode.UNSET)
+    status = Status(StatusCode.UNSET)
+    if span.error:
+        status = Status(StatusCode.ERROR, span.error)
+    events = []
+    for event in span.events:
+        events.append(Event(event.name, event.attributes, event.at * _NS_PER_MS))
     return ReadableSpan(
         span.name,
-        context(span.id),
-        context(span.parent) if span.parent else None,
+        _span_context(trace_id, span.id),
+        _span_context(trace_id, span.parent) if span.parent else None,
         resource,
         span.attributes,
-        [Event(event.name, event.attributes, event.at * _NS_PER_MS) for event in span.events],
-        [Link(context(span_id)) for span_id in span.after],
+        events,
+        [Link(_span_context(trace_id, span_id)) for span_id in span.after],
         SpanKind.CLIENT if span.is_request else SpanKind.INTERNAL,
         status=status,
         start_time=span.start * _NS_PER_MS,
         end_time=span.end * _NS_PER_MS,
         instrumentation_scope=InstrumentationScope("vibe_gate", __version__),
     )
+
+
+def _span_context(trace_id: str, span_id: str) -> SpanContext:
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)
 
 
 def _json_line(spans: list[ReadableSpan]) -> str:
@@ -201,6 +212,8 @@ def _with_hex_ids(document: Any) -> Any:  # noqa: ANN401 - any JSON
         return document
     converted = {}
     for name, value in document.items():
-        is_id = name in _IDS
-        converted[name] = base64.b64decode(value).hex() if is_id else _with_hex_ids(value)
+        if name in _IDS:
+            converted[name] = base64.b64decode(value).hex()
+        else:
+            converted[name] = _with_hex_ids(value)
     return converted

@@ -301,11 +301,11 @@ class ChangeQueries(HookQueries):
         after = self.snapshot()
         base = head if base_revision == "HEAD" else self.resolve(base_revision)
         trees = Trees(self.tree_of(base), after)
-        is_clean = bool(head) and after == self.tree_of(head)
-        if not is_clean:
-            return _Ends("worktree", trees, base, "", alone=base == head)
+        is_at_head = base == head
+        if not head or after != self.tree_of(head):
+            return _Ends("worktree", trees, base, "", alone=is_at_head)
         is_last_commit = self.parents(head)[:1] == [base]
-        return _Ends("worktree", trees, base, head, alone=base == head or is_last_commit)
+        return _Ends("worktree", trees, base, head, alone=is_at_head or is_last_commit)
 
     def _staged_ends(self) -> _Ends:
         head = self.head()

@@ -61,21 +61,25 @@ def _parse_blame(output: bytes) -> Iterator[BlamedLine]:
     file name.
     """
     versions_before: dict[str, tuple[str, str]] = {}
-    commit, number, line, count = "", 0, 0, 0
+    commit = ""
+    number = line = count = 0
     for row in output.split(b"\n"):
         key, _, value = row.partition(b" ")
-        if key == b"filename":
-            path = paths.unquote(paths.decode(value))
+        if len(key) == 40:
+            commit = key.decode()
+            number, line, count = map(int, value.split())
+        elif key == b"previous":
+            before_id, _, quoted_path = value.partition(b" ")
+            versions_before[commit] = (before_id.decode(), _parse_path(quoted_path))
+        elif key == b"filename":
+            path = _parse_path(value)
             before, before_path = versions_before.get(commit, ("", ""))
             for step in range(count):
                 yield BlamedLine(line + step, commit, path, number + step, before, before_path)
-        elif key == b"previous":
-            before_id, _, quoted_path = value.partition(b" ")
-            before_path = paths.unquote(paths.decode(quoted_path))
-            versions_before[commit] = (before_id.decode(), before_path)
-        elif len(key) == 40:
-            commit = key.decode()
-            number, line, count = map(int, value.split())
+
+
+def _parse_path(quoted_path: bytes) -> str:
+    return paths.unquote(paths.decode(quoted_path))
 
 
 def history_of(

@@ -173,12 +173,12 @@ def _make_notes(objects: Objects, tip: str, lines: Mapping[str, Sequence[bytes]]
 def _write_note(git: Program, commit: str, lines: Sequence[bytes]) -> None:
     """Put a note of these lines in the place of the commit's. StorageError."""
     content = b"".join(line + b"\n" for line in lines)
-    blob = git.run("hash-object", "-w", "--stdin", stdin=content)
-    arguments = ("notes", f"--ref={_SCRATCH_REF}", "add", "-f", "-C", blob.line, commit)
-    addition = git.run(*arguments, variables=_WRITER)
-    if blob.code or addition.code:
-        failure = addition if addition.code else blob
-        raise StorageError(f"the note on {commit[:12]} cannot be made: {failure.complaint}")
+    command = git.run("hash-object", "-w", "--stdin", stdin=content)
+    if not command.code:
+        arguments = ("notes", f"--ref={_SCRATCH_REF}", "add", "-f", "-C", command.line, commit)
+        command = git.run(*arguments, variables=_WRITER)
+    if command.code:
+        raise StorageError(f"the note on {commit[:12]} cannot be made: {command.complaint}")
 
 
 _WRITER = {

@@ -132,11 +132,13 @@ def _make_bundle(objects: Objects, refs: list[tuple[str, str]]) -> bytes:
     folder = objects.folder / "repository-copy"
     (folder / "refs").mkdir(parents=True, exist_ok=True)
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
-    refs_by_name = sorted(refs, key=lambda pair: pair[1])
-    text = "".join(f"{object_id} {ref}\n" for object_id, ref in refs_by_name)
-    (folder / "packed-refs").write_bytes(text.encode("utf-8", "surrogateescape"))
-    command = ("bundle", "create", "--quiet", "-", "--all")
-    return _check(objects.bare.run(*command, variables={"GIT_DIR": str(folder)})).out
+    packed_refs = ""
+    for object_id, ref in sorted(refs, key=lambda pair: pair[1]):
+        packed_refs += f"{object_id} {ref}\n"
+    (folder / "packed-refs").write_bytes(packed_refs.encode("utf-8", "surrogateescape"))
+    variables = {"GIT_DIR": str(folder)}
+    answer = objects.bare.run("bundle", "create", "--quiet", "-", "--all", variables=variables)
+    return _check(answer).out
 
 
 def _check(answer: Finished) -> Finished:

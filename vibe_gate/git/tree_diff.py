@@ -190,12 +190,14 @@ class _Comparison:
             move = moves.get(path.path)
             if move is not None:
                 yield move, self._move(move)
-            elif path.change_type == "type_changed":
+                continue
+            if path.change_type == "type_changed":
                 text = self._type_change(path, whole_binaries=whole_binaries)
-                yield path, self._with_large_ids(path, text)
+            elif path.large_blobs:
+                text = _as_git_writes(diff[position])
             else:
-                section = diff[position] if path.large_blobs else content_diff[position]
-                yield path, self._with_large_ids(path, _as_git_writes(section))
+                text = _as_git_writes(content_diff[position])
+            yield path, self._with_large_ids(path, text)
 
     def _with_large_ids(self, path: _ChangedPath, text: bytes) -> bytes:
         """The section with the ids of large contents in the place of their stand-ins'."""

@@ -106,19 +106,25 @@ class Updates:
 
     def _parse_log(self, log: str) -> list[NewCommit]:
         """The commits of a log of _FIELDS."""
-        records = [record.lstrip("\n") for record in log.split("\0") if record.strip()]
-        rows = [record.split("\n", 4) for record in records]
-        parents = [tuple(row[2].split()) for row in rows]
-        trees_before = self._trees_of_first_parents(parents)
+        rows: list[list[str]] = []
+        names_of_trees_before: list[str] = []
+        for record in log.split("\0"):
+            if not record.strip():
+                continue
+            row = record.lstrip("\n").split("\n", 4)
+            rows.append(row)
+            parents = row[2].split()
+            names_of_trees_before.append(f"{parents[0]}^{{tree}}" if parents else EMPTY_TREE)
+        trees_before = self._resolve_objects(names_of_trees_before)
         commits = []
-        for row, parent_ids, tree_before in zip(rows, parents, trees_before, strict=True):
-            commit_id, tree, _, author, message = row
-            commits.append(NewCommit(commit_id, tree, tree_before, parent_ids, author, message))
+        for row, tree_before in zip(rows, trees_before, strict=True):
+            commit_id, tree, parent_ids, author, message = row
+            parents = parent_ids.split()
+            commits.append(NewCommit(commit_id, tree, tree_before, tuple(parents), author, message))
         return commits
 
-    def _trees_of_first_parents(self, parents: Sequence[tuple[str, ...]]) -> list[str]:
-        """For each of the commits with these parents the tree before it."""
-        names = [f"{ids[0]}^{{tree}}" if ids else EMPTY_TREE for ids in parents]
+    def _resolve_objects(self, names: Sequence[str]) -> list[str]:
+        """The id of each object, in one call of git."""
         lines = "".join(f"{name}\n" for name in names)
         return self._read("cat-file", "--batch-check=%(objectname)", stdin=lines).splitlines()
 

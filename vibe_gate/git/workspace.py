@@ -253,15 +253,18 @@ class Workspace:
         """Configuration, attributes and ignore rules: anew each time, for an agent may have found
         them.
         """
-        is_bare = repository == self._kept
-        settings = _CONFIG.format(bare=str(is_bare).lower(), log=str(not is_bare).lower())
-        if not is_bare:
-            settings += _IDENTITY
+        if repository == self._kept:
+            settings = _CONFIG.format(bare="true", log="false")
+        else:
+            settings = _CONFIG.format(bare="false", log="true") + _IDENTITY
+        ignore_rules = (self._kept / "ignored").read_bytes()
+        alternates = b""
+        for path in self.borrowed:
+            entry = alternates_entry(os.fspath(path))
+            alternates += os.fsencode(entry) + b"\n"
         (repository / "config").write_text(settings + self._disk_settings)
         (repository / "info/attributes").write_text(RAW_ATTRIBUTES)
-        (repository / "info/exclude").write_bytes((self._kept / "ignored").read_bytes())
-        entries = [os.fsencode(alternates_entry(os.fspath(path))) for path in self.borrowed]
-        alternates = b"".join(entry + b"\n" for entry in entries)
+        (repository / "info/exclude").write_bytes(ignore_rules)
         (repository / "objects/info/alternates").write_bytes(alternates)
 
     # What `tree` asks of git

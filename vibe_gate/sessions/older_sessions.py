@@ -43,19 +43,21 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     if not all(_is_unicode(text) for text in texts.values()):
         raise ValueError("its metadata is not Unicode text")
     entries: list[Entry] = []
+    parent_uuid: str | None = None
     for number, message in enumerate(messages):
+        entry_uuid = str(uuid.uuid5(uuid.UUID(session_id), str(number)))
         head: Entry = {
-            "parentUuid": entries[-1]["uuid"] if entries else None,
+            "parentUuid": parent_uuid,
             "isSidechain": False,
             "userType": "external",
             "cwd": cwd,
             "sessionId": session_id,
             "version": "0",
-            "uuid": str(uuid.uuid5(uuid.UUID(session_id), str(number))),
+            "uuid": entry_uuid,
             "timestamp": began_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
-        body = _convert_message(message if isinstance(message, dict) else {}, number)
-        entries.append(head | body)
+        entries.append(head | _convert_message(_object(message), number))
+        parent_uuid = entry_uuid
     return {**texts, "created_at": began_at, "updated_at": began_at}, entries
 
 
@@ -111,7 +113,9 @@ def _user_entry(block: Entry) -> Entry:
 
 def _assistant_entry(message: Mapping[str, Any], text: str, number: int) -> Entry:
     calls = message.get("tool_calls")
-    content = [_convert_call(call) for call in calls] if isinstance(calls, list) else []
+    content: list[Entry] = []
+    if isinstance(calls, list):
+        content += map(_convert_call, calls)
     if text or not content:
         content = [_text_block(text), *content]
     reply = {
@@ -126,8 +130,8 @@ def _assistant_entry(message: Mapping[str, Any], text: str, number: int) -> Entr
 
 
 def _convert_call(call: object) -> Entry:
-    function = call.get("function") if isinstance(call, dict) else None
-    arguments: object = function.get("arguments") if isinstance(function, dict) else None
+    function = _object(_object(call).get("function"))
+    arguments: object = function.get("arguments")
     if isinstance(arguments, str):
         with contextlib.suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
@@ -157,8 +161,13 @@ def _is_unicode(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
+def _object(value: object) -> Mapping[str, Any]:
+    """The value, if it is a JSON object; else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def _text(value: object, name: str) -> str:
-    text = value.get(name) if isinstance(value, dict) else None
+    text = _object(value).get(name)
     return text if isinstance(text, str) else ""
 
 
@@ -169,4 +178,6 @@ def _parse_time(text: object, now: datetime) -> datetime:
         return now
     if not FIRST_YEAR < at.year < LAST_YEAR:
         raise ValueError(f"its start_time is not between {FIRST_YEAR} and {LAST_YEAR}")
-    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    if at.tzinfo is None:
+        return at.replace(tzinfo=UTC)
+    return at.astimezone(UTC)

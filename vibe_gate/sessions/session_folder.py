@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -45,6 +45,26 @@ class BegunSessions(Protocol):
     def has_session(self, session: str) -> bool: ...  # noqa: D102
 
 
+class _UsedSession(NamedTuple):
+    """A session, and when it was used last, in seconds since 1970."""
+
+    meta: SessionMeta
+    used_at: float
+
+    def order(self) -> tuple[float, datetime, str]:
+        """The one that was used last comes first."""
+        return -self.used_at, self.meta.created_at, self.meta.id
+
+
+def _parse_row(name: str, row: tuple[int, str]) -> _UsedSession:
+    """ValueError."""
+    ctime, text = row
+    meta = parse_meta(text.encode(), name)
+    # It may claim to be of 2099.
+    used_at = min(meta.updated_at.timestamp(), ctime / 1e9)
+    return _UsedSession(meta, used_at)
+
+
 class SessionFolder:
     """The sessions below one folder. Safe for several processes at once."""
 
@@ -68,33 +88,39 @@ class SessionFolder:
 
     def all(self) -> list[SessionMeta]:
         """Every session, that which was used last first. Opens no messages. StorageError."""
-        indexed = dict(self._index.folders()) if self._index else {}
-        sessions: list[tuple[float, SessionMeta]] = []
+        old_rows = dict(self._index.folders()) if self._index else {}
         new_rows: dict[str, tuple[int, str]] = {}
+        sessions: list[_UsedSession] = []
         self.damaged = []
         with session_errors("folder"):
             for name in filter(NAME.fullmatch, self.folder.folders()):
-                indexed_ctime, text = indexed.pop(name, (0, ""))
+                old_row = old_rows.pop(name, (0, ""))
                 try:
-                    folder = self.folder.folder(name)
-                    ctime = folder.status(META).st_ctime_ns
-                    if indexed_ctime != ctime:
-                        text = folder.read(META, MAX_META_BYTES).decode()
-                    meta = parse_meta(text.encode(), name)
-                    # It may claim to be of 2099.
-                    used_at = min(meta.updated_at.timestamp(), ctime / 1e9)
-                    sessions.append((used_at, meta))
-                    if indexed_ctime != ctime:
-                        new_rows[name] = ctime, text
+                    row = self._read_row(name, old_row)
+                    sessions.append(_parse_row(name, row))
                 except FileNotFoundError:  # it just begins, or is just deleted
                     continue
                 except (OSError, ValueError):
                     self.damaged.append(name)
-        missing_names = indexed
+                    continue
+                if row != old_row:
+                    new_rows[name] = row
+        missing_names = old_rows
         if self._index and (new_rows or missing_names):
             self._index.update(new_rows, missing_names)
-        sessions.sort(key=lambda session: (-session[0], session[1].created_at, session[1].id))
-        return [meta for _, meta in sessions]
+        sessions.sort(key=_UsedSession.order)
+        return [session.meta for session in sessions]
+
+    def _read_row(self, name: str, old_row: tuple[int, str]) -> tuple[int, str]:
+        """When the session's meta.json changed last, in ns, and its text; `old_row` if it did not
+        change since that was read. OSError, ValueError.
+        """
+        folder = self.folder.folder(name)
+        ctime = folder.status(META).st_ctime_ns
+        old_ctime, _ = old_row
+        if ctime == old_ctime:
+            return old_row
+        return ctime, folder.read(META, MAX_META_BYTES).decode()
 
     def newest(self) -> SessionMeta:
         """The session of this clone that was used last. UsageError if there is none.
@@ -146,12 +172,11 @@ class SessionFolder:
         exact_matches = [meta for meta in sessions if text in (meta.id, meta.session_id)]
         if exact_matches:
             return exact_matches
-        beginnings = (text, f"vibe_{text}")
-        return [
-            meta
-            for meta in sessions
-            if meta.id.startswith(beginnings) or meta.session_id.startswith(text)
-        ]
+        matches = []
+        for meta in sessions:
+            if meta.id.startswith((text, f"vibe_{text}")) or meta.session_id.startswith(text):
+                matches.append(meta)
+        return matches
 
     def read_file(self, meta: SessionMeta, name: str) -> bytes:
         """A file that is kept beside the messages, b"" if there is none."""

@@ -127,6 +127,8 @@ def is_uuid(text: object) -> bool:
 
 def shorten_title(text: str) -> str:
     """The first line of a prompt as a title."""
-    first_line = next((line for line in text.splitlines() if line.strip()), "")
-    line = " ".join(first_line.split())
-    return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1] + "…"
+    lines = text.strip().splitlines()
+    title = " ".join(lines[0].split()) if lines else ""
+    if len(title) <= MAX_TITLE:
+        return title
+    return title[: MAX_TITLE - 1] + "…"

@@ -118,12 +118,16 @@ class SessionWriter:
         if subpath not in self._logs:
             self._logs[subpath] = SessionLog(self.folder, log_name(subpath))
         log = self._logs[subpath]
-        new_entries = []
+        lines: list[bytes] = []
+        new_uuids: set[object] = set()
         for entry in entries:
-            if entry.get("uuid") is None or entry["uuid"] not in log.uuids:
-                new_entries.append(entry)
-        log.append(b"".join(workspace.encode(entry, redact) for entry in new_entries))
-        log.uuids.update(entry["uuid"] for entry in new_entries if "uuid" in entry)
+            if entry.get("uuid") is not None and entry["uuid"] in log.uuids:
+                continue
+            lines.append(workspace.encode(entry, redact))
+            if "uuid" in entry:
+                new_uuids.add(entry["uuid"])
+        log.append(b"".join(lines))
+        log.uuids |= new_uuids
 
     def save(self, meta: SessionMeta, redact: Redact) -> None:
         """Write meta.json, whole or not at all. OSError."""
@@ -132,7 +136,8 @@ class SessionWriter:
 
     def close(self) -> None:
         """Nothing more is written."""
-        for descriptor in (*(log.descriptor for log in self._logs.values()), self._lock):
+        descriptors = [log.descriptor for log in self._logs.values()]
+        for descriptor in (*descriptors, self._lock):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         self._logs.clear()

@@ -8,7 +8,7 @@ order, so neither names nor times say which end belongs to which start.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -119,16 +119,19 @@ class CapturedCall(Struct, frozen=True):
         """The tool's input as its hook had it, None if no hook was captured. StorageError,
         IntegrityError.
         """
-        reload = self._reload_start or self._reload_end
-        return reload().get("tool_input") if reload else None
+        return self._load_hook().get("tool_input")
 
     @property
     def cwd(self) -> str:
         """Where the agent was when it made the call, "" if no hook said it. StorageError,
         IntegrityError.
         """
+        return read_text_of(self._load_hook(), "cwd")
+
+    def _load_hook(self) -> Record:
+        """The hook's event before the call, else the one after it; {} if none was captured."""
         reload = self._reload_start or self._reload_end
-        return read_text_of(reload(), "cwd") if reload else ""
+        return reload() if reload else {}
 
     def response(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's response, or its error as text; None without an end. StorageError,
@@ -198,50 +201,70 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
     for hook in hooks:
         if hook.started_agent_id:
             starting_calls[hook.started_agent_id] = hook.mark.tool_use_id
-    is_over = missing is not None
-    denied_calls = frozenset() if is_over else _read_denied_calls(turn)
+    denied_calls = _read_denied_calls(turn) if missing is None else frozenset[str]()
     captured_calls = []
     for call in calls:
-        start = None if call.hook_ref.pre is None else hooks[call.hook_ref.pre]
-        end = None if call.hook_ref.post is None else hooks[call.hook_ref.post]
+        start = _hook_at(call.hook_ref.pre, hooks)
+        end = _hook_at(call.hook_ref.post, hooks)
         first = start or end
         assert first is not None, "a call has a start or an end"
         tool_use_id = first.mark.tool_use_id
-        is_denied = tool_use_id in denied_calls
-        if missing is not None:
-            is_denied = f"PostToolUse {tool_use_id}" not in missing
+        if missing is None:
+            state = _ending_until_now(call, is_denied=tool_use_id in denied_calls)
+        else:
+            state = _final_ending(call, lacks_end=f"PostToolUse {tool_use_id}" in missing)
         parent = first.parent_tool_use_id or starting_calls.get(first.agent_id, "")
-        captured_calls.append(
-            CapturedCall(
-                **asdict(call),
-                state=_ending_of(call, is_denied, is_over),
-                tool_use_id=tool_use_id,
-                agent_id=first.agent_id,
-                parent_tool_use_id=parent,
-                turn=turn.inside,
-                _reload_start=start.reload if start else None,
-                _reload_end=end.reload if end else None,
-            )
+        captured_call = CapturedCall(
+            **asdict(call),
+            state=state,
+            tool_use_id=tool_use_id,
+            agent_id=first.agent_id,
+            parent_tool_use_id=parent,
+            turn=turn.inside,
+            _reload_start=start.reload if start else None,
+            _reload_end=end.reload if end else None,
         )
+        captured_calls.append(captured_call)
     return captured_calls
 
 
-def _ending_of(call: ToolCall, is_denied: bool, is_over: bool) -> CallEnding:
+def _hook_at(number: int | None, hooks: Sequence[_HookLine]) -> _HookLine | None:
+    return None if number is None else hooks[number]
+
+
+def _ending_until_now(call: ToolCall, *, is_denied: bool) -> CallEnding:
+    """How the call ended, in a bundle that is not finished."""
+    ending = _recorded_ending(call)
+    if ending is not None:
+        return ending
+    return "denied" if is_denied else "in-progress"
+
+
+def _final_ending(call: ToolCall, *, lacks_end: bool) -> CallEnding:
+    """How the call ended, in a finished bundle, whose summary says which calls lack an end."""
+    ending = _recorded_ending(call)
+    if ending is not None:
+        return ending
+    return "missing-post" if lacks_end else "denied"
+
+
+def _recorded_ending(call: ToolCall) -> CallEnding | None:
+    """How the call ended by its own hooks; None if they have its start alone."""
     if call.hook_ref.pre is None:
         return "orphan-post"
-    if call.hook_ref.post is not None:
-        return "completed" if call.ok else "failed"
-    if is_denied:
-        return "denied"
-    return "missing-post" if is_over else "in-progress"
+    if call.hook_ref.post is None:
+        return None
+    return "completed" if call.ok else "failed"
 
 
 def _read_denied_calls(turn: BundleLocation) -> frozenset[str]:
     """Ids of calls that permissions refused, by the session's result; none before there is one."""
     denied_calls: set[str] = set()
     for event, _ in turn.records(bundle_names.EVENTS):
-        denials = event.get("permission_denials") if event.get("type") == "result" else None
-        for denial in denials if isinstance(denials, list) else ():
+        denials = event.get("permission_denials")
+        if event.get("type") != "result" or not isinstance(denials, list):
+            continue
+        for denial in denials:
             if isinstance(denial, dict):
                 denied_calls.add(str(denial.get("tool_use_id")))
     return frozenset(denied_calls)
@@ -257,15 +280,16 @@ def _read_hooks(turn: BundleLocation) -> Iterator[_HookLine]:
             tool_use_id=read_text_of(event, "tool_use_id"),
             tool_name=tool,
         )
-        response = event.get("tool_response") if tool in _SUBAGENT_TOOLS else None
+        started_agent_id = ""
+        response = event.get("tool_response")
+        if tool in _SUBAGENT_TOOLS and isinstance(response, dict):
+            started_agent_id = read_text_of(response, "agentId")
         yield _HookLine(
             mark=mark,
             reload=reload,
             agent_id=read_text_of(event, "agent_id"),
             parent_tool_use_id=read_text_of(event, "parent_tool_use_id"),
-            started_agent_id=read_text_of(response, "agentId")
-            if isinstance(response, dict)
-            else "",
+            started_agent_id=started_agent_id,
         )
 
 
@@ -344,13 +368,15 @@ def _read_run_events(run: BundleLocation) -> Iterator[TimelineEvent]:
             raise corrupt_bundle_error(run.path(bundle_names.EVENTS), reason) from error
         node_id = read_text_of(event, "node_id")
         data = event.get("data")
-        turn = read_text_of(data, "turn") if isinstance(data, dict) else ""
+        turn_folder = ""
+        if isinstance(data, dict) and read_text_of(data, "turn"):
+            turn_folder = f"nodes/{node_id}/{read_text_of(data, 'turn')}"
         yield TimelineEvent(
             source="run",
             seq=seq,
             ts=ts,
             type=read_text_of(event, "type"),
-            turn=f"nodes/{node_id}/{turn}" if turn else "",
+            turn=turn_folder,
             _reload=reload,
             node_id=node_id,
         )

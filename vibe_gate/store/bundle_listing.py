@@ -178,32 +178,32 @@ def _read_entries(
     What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares
     digests.
     """
-    indexed = {} if index is None else index.folders()
-    keys = [key for key in store.folders() if bundle_names.is_key(key)]
+    old_rows = {} if index is None else index.folders()
+    new_rows: dict[str, tuple[int, str]] = {}
+    unchanged: list[tuple[str, str]] = []
     settled_ns = time.time_ns() - RACY_NS  # the file system's clock is this one
     entries: list[RunEntry] = []
-    unchanged: list[tuple[str, str]] = []
-    changed: dict[str, tuple[int, str]] = {}
+    keys = list(filter(bundle_names.is_key, store.folders()))
     for key in keys:
         if key.startswith(REPLAY) and not replays:
             continue
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
             ctime = store.status(key).st_ctime_ns
-            indexed_ctime, text = indexed.get(key, (0, ""))
-            if indexed_ctime == ctime:
+            old_ctime, text = old_rows.get(key, (0, ""))
+            if old_ctime == ctime:
                 unchanged.append((text, key))
                 continue
             runs = _read_key(store.folder(key), key)
             entries += runs
             if ctime < settled_ns and _are_sealed(runs):
-                changed[key] = ctime, _encode_entries(runs)
+                new_rows[key] = ctime, _encode_entries(runs)
     # What the index says of a key begins with the newest run: the greatest texts have the newest
     # runs.
     for text, key in sorted(unchanged, reverse=True)[:limit]:
         entries += _decode_entries(key, text) or _read_key(store.folder(key), key)
-    deleted_keys = indexed.keys() - keys
-    if index is not None and (changed or deleted_keys):
-        index.update(changed, deleted_keys)
+    deleted_keys = old_rows.keys() - keys
+    if index is not None and (new_rows or deleted_keys):
+        index.update(new_rows, deleted_keys)
     return entries
 
 

@@ -121,9 +121,11 @@ def _read_head(name: str, place: Folder) -> CapturedHead:
 
 def first_prompt_line(prompt: str) -> str:
     """The first line that says something, at most 200 characters of it."""
-    lines = (line.strip() for line in prompt.splitlines())
-    line = next((line for line in lines if line), "")
-    return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"
+    lines = prompt.strip().splitlines()
+    line = lines[0].strip() if lines else ""
+    if len(line) <= MAX_LINE_CHARACTERS:
+        return line
+    return line[: MAX_LINE_CHARACTERS - 1] + "…"
 
 
 def match_captured_heads(heads: Iterable[CapturedHead], text: str) -> list[CapturedHead]:

@@ -372,8 +372,10 @@ class _CaptureWriter(Struct, frozen=True):
             events_file.truncate(meta.bytes)
             writes_file.truncate(meta.writes_bytes)
             for event in _read_events(spool, spool_name, agent_of(session)):
-                line, damaged = self._encode_event(event) if event else (b"", 1)
-                write_lines = _encode_writes(log, event) if event else b""
+                line, damaged, write_lines = b"", 1, b""
+                if event is not None:
+                    line, damaged = self._encode_event(event)
+                    write_lines = _encode_writes(log, event)
                 events_file.write(line)
                 writes_file.write(write_lines)
                 meta = meta.with_event(event, len(line), damaged)

@@ -157,16 +157,18 @@ class StoredPatch:
 
 def _as_json(hunk: Hunk) -> dict[str, Any]:
     """A hunk as data that JSON takes; bytes that are not UTF-8 become U+FFFD."""
-    lines = [
-        {
-            "origin": line.origin,
-            "text": line.content.removesuffix(b"\n").decode("utf-8", "replace"),
-            "newline": line.content.endswith(b"\n"),
-        }
-        for line in hunk.lines
-    ]
-    starts = {"old_start": hunk.old_start, "old_lines": hunk.old_lines}
-    return {**starts, "new_start": hunk.new_start, "new_lines": hunk.new_lines, "lines": lines}
+    lines = []
+    for line in hunk.lines:
+        text = line.content.removesuffix(b"\n").decode("utf-8", "replace")
+        ends_with_break = line.content.endswith(b"\n")
+        lines.append({"origin": line.origin, "text": text, "newline": ends_with_break})
+    return {
+        "old_start": hunk.old_start,
+        "old_lines": hunk.old_lines,
+        "new_start": hunk.new_start,
+        "new_lines": hunk.new_lines,
+        "lines": lines,
+    }
 
 
 class LineStats(Struct, frozen=True):
@@ -275,7 +277,8 @@ class Files(Struct, frozen=True):
         """The (first) file changed at `path` on its after side (before side, if deleted); as held
         or as shown.
         """
-        return next((file for file in self._all if file.path in {path, paths.quote(path)}), None)
+        names = {path, paths.quote(path)}
+        return next((file for file in self._all if file.path in names), None)
 
     def filter(self, glob: str | Sequence[str]) -> list[FileChange]:
         """What `changed` gives for one glob, or for several; nothing for none."""
@@ -304,7 +307,9 @@ def files_of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
 
 
 def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> StoredContent | None:
-    return None if content is None else StoredContent(content.sha256, content.size, bundle, side)
+    if content is None:
+        return None
+    return StoredContent(content.sha256, content.size, bundle, side)
 
 
 def files_of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:

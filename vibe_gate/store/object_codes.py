@@ -40,5 +40,7 @@ class Codes:
         """What was written under the name; None if it is not what somebody with the secret wrote
         there.
         """
-        head, body = data[: _SIZE + 1], data[_SIZE + 1 :]
-        return body if hmac.compare_digest(head, self.code(name, body).encode() + b"\n") else None
+        body = data[_SIZE + 1 :]
+        if not hmac.compare_digest(data, self.coded(name, body)):
+            return None
+        return body

@@ -264,8 +264,9 @@ def _parse_name(info: tarfile.TarInfo) -> tuple[str, str, str]:
     """
     key, _, name_below_key = info.name.partition("/")
     run_id, _, name = name_below_key.partition("/")
+    is_in_run = bundle_names.is_key(key) and is_run_id(run_id)
     part = part_of(name)
-    if not bundle_names.is_key(key) or not is_run_id(run_id) or part is None or name == LOCK:
+    if not is_in_run or part is None or name == LOCK:
         raise _refusal(f"{paths.quote(info.name)} is not a file of a bundle")
     if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
         raise _refusal(f"{info.name} is not a regular file")
@@ -369,8 +370,15 @@ def _move_in(store: Folder, stage: Folder, runs: Collection[RunEntry]) -> Import
     for run in runs:
         if run.key.casefold() in folded_keys and run.key not in keys:
             raise _refusal(f"its key {run.key} is here in other case")
-    present_runs = [run for run in runs if _is_here(store, stage, run)]
-    new_runs = [run for run in runs if run not in present_runs]
+    new_runs: list[RunEntry] = []
+    new_places: list[str] = []
+    present_places: list[str] = []
+    for run in runs:
+        if _is_here(store, stage, run):
+            present_places.append(run.place)
+        else:
+            new_runs.append(run)
+            new_places.append(run.place)
     for run in new_runs:
         make_durable(stage.below(run.place))
     for run in new_runs:
@@ -380,8 +388,7 @@ def _move_in(store: Folder, stage: Folder, runs: Collection[RunEntry]) -> Import
         stage.folder(run.key).move(run.run_id, key, run.run_id)
         key.sync()
     store.sync()
-    new_places = tuple(run.place for run in new_runs)
-    return Imported(new_places, tuple(run.place for run in present_runs))
+    return Imported(tuple(new_places), tuple(present_places))
 
 
 def _is_here(store: Folder, stage: Folder, run: RunEntry) -> bool:

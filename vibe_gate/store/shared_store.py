@@ -257,25 +257,41 @@ class SharedStore:
             if number > MAX_NUMBER:
                 break
             name = f"{folder}/{number:06}"
-            if self._objects.create(name, self._codes.coded(name, body)) or self._is_ours(name):
+            is_created = self._objects.create(name, self._codes.coded(name, body))
+            if is_created or self._is_ours(name):
                 self._claim_names[key] = [f"{folder}/{earlier:06}" for earlier in range(number + 1)]
                 return True
-            listed_names = [stored.name for stored in self._objects.list_objects(folder)]
-            claim_names = [name for name in listed_names if _NUMBER.fullmatch(name, len(folder))]
-            if claim_names and self._is_live(claim_names[-1]):
+            latest_name = self._latest_claim(folder)
+            if not latest_name:
+                number = 0
+            elif self._is_live(latest_name):
                 return False
-            number = int(claim_names[-1][-6:]) + 1 if claim_names else 0
+            else:
+                number = int(latest_name[-6:]) + 1
         return True  # somebody fills the folder
+
+    def _latest_claim(self, folder: str) -> str:
+        """The name of the last claim in the folder; "" if there is none."""
+        latest_name = ""
+        for stored in self._objects.list_objects(folder):
+            if _NUMBER.fullmatch(stored.name, len(folder)):
+                latest_name = stored.name
+        return latest_name
 
     def _claim(self, name: str) -> QuestionClaim | None:
         data = self._objects.get(name, MAX_ANSWER_BYTES)
-        body = None if data is None else self._codes.body(name, data)
-        if data is not None and body is None:
-            self._altered_names.add(name)
+        body = None if data is None else self._read_body(name, data)
         try:
             return None if body is None else decode_document(QuestionClaim, body)
         except ValueError:
             return None
+
+    def _read_body(self, name: str, data: bytes) -> bytes | None:
+        """What was written under the name; None, and the name is noted, if it is not genuine."""
+        body = self._codes.body(name, data)
+        if body is None:
+            self._altered_names.add(name)
+        return body
 
     def _is_ours(self, name: str) -> bool:
         """Whether a request that was sent again found what it had written."""
@@ -332,14 +348,15 @@ class SharedStore:
             names = [stored.name for stored in self._objects.list_objects("labels")]
             return self._objects.get_all(names, MAX_ANSWER_BYTES)
 
-        objects = self._attempt(read, dict[str, bytes]())
-        labels = (self._label(name, data) for name, data in objects.items())
-        return newest(label for label in labels if label is not None)
+        labels = []
+        for name, data in self._attempt(read, dict[str, bytes]()).items():
+            label = self._label(name, data)
+            if label is not None:
+                labels.append(label)
+        return newest(labels)
 
     def _label(self, name: str, data: bytes) -> Label | None:
-        body = self._codes.body(name, data)
-        if body is None:
-            self._altered_names.add(name)
+        body = self._read_body(name, data)
         try:
             return None if body is None else decode_document(Label, body)
         except ValueError:  # of a later version

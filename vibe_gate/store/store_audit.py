@@ -224,20 +224,25 @@ class Audit:
         can be read.
         """
         if entry.name == bundle_names.EVENTS:
-            for event in parse_events(read_lines(entry.folder, entry.base)):
-                name = event.data.get("artifact") if event.type == "artifact.written" else None
-                if isinstance(name, str) and part_of(name) == "content":
-                    self._referenced_contents.add(_unsuffixed(name))
-        elif (
-            entry.part == "document"
-            and entry.base == bundle_names.SUMMARY
-            and entry.name != bundle_names.SUMMARY
-        ):
-            for file in read(TurnSummary, read_object(entry.folder, entry.base)).files:
-                for side, content in (("before", file.before), ("after", file.after)):
-                    if content is not None and content.size <= LARGEST_CONTENT:
-                        turn = entry.name.removesuffix(f"/{bundle_names.SUMMARY}")
-                        self._referenced_contents.add(f"{turn}/files/{side}/{content.sha256}")
+            self._note_references_of_events(entry)
+        elif entry.part == "document" and entry.name.endswith(f"/{bundle_names.SUMMARY}"):
+            self._note_references_of_turn(entry)
+
+    def _note_references_of_events(self, entry: Entry) -> None:
+        for event in parse_events(read_lines(entry.folder, entry.base)):
+            if event.type != "artifact.written":
+                continue
+            name = event.data.get("artifact")
+            if isinstance(name, str) and part_of(name) == "content":
+                self._referenced_contents.add(_unsuffixed(name))
+
+    def _note_references_of_turn(self, entry: Entry) -> None:
+        turn = entry.name.removesuffix(f"/{bundle_names.SUMMARY}")
+        summary = read(TurnSummary, read_object(entry.folder, entry.base))
+        for file in summary.files:
+            for side, content in (("before", file.before), ("after", file.after)):
+                if content is not None and content.size <= LARGEST_CONTENT:
+                    self._referenced_contents.add(f"{turn}/files/{side}/{content.sha256}")
 
     def _check_references(self) -> None:
         """What the logs and the turns say was kept must be there."""

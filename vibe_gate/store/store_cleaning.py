@@ -243,7 +243,9 @@ def measure_store(root: Path) -> StoreUsage:
         keys = [KeyUsage(key, count, store.size(key)) for key, count in run_counts.items()]
         size_by_folder = {}
         for name in store.folders():
-            size = store.size(name) if name in bundle_names.OWN_FOLDERS else 0
+            if name not in bundle_names.OWN_FOLDERS:
+                continue
+            size = store.size(name)
             if size:
                 size_by_folder[name] = size
     except OSError as error:

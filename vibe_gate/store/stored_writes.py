@@ -119,10 +119,10 @@ class LineDigests:
         wanted_numbers = set(numbers)
         spans = [(number, number + 1) for number in sorted(wanted_numbers)]
         for low, high in list(_surroundings(spans, len(lines))):
-            for first, last in brackets(lines[low:high]):
-                span = (low + first, low + last)
-                if not wanted_numbers.isdisjoint(range(*span)):
-                    spans.append(span)
+            for first_offset, end_offset in brackets(lines[low:high]):
+                first, end = low + first_offset, low + end_offset
+                if not wanted_numbers.isdisjoint(range(first, end)):
+                    spans.append((first, end))
         span_by_digest: dict[int, tuple[int, int]] = {}
         for start, end in spans:
             text = loosened(lines[start:end])
@@ -165,9 +165,10 @@ class WriteLog:
         """
         self._digests = digests
         self._redact = redact
-        self._last_states: dict[str, DigestedLines] = {}
+        self._last_lines: dict[str, DigestedLines] = {}
+        """By path the file's lines after the last write."""
         self._remembered_lines = 0
-        """Lines of the states in `_last_states`."""
+        """How many lines `_last_lines` has."""
         self._last_call: dict[str, str] = {}
         self._redacted_call: Any = {}
 
@@ -190,79 +191,90 @@ class WriteLog:
     def _row_with_states(
         self, fields: Mapping[str, Any], write: FileWrite, digests: LineDigests
     ) -> _Row:
-        settled_text = None if write.settled is None else write.settled.decode("utf-8", "replace")
-        last_state = self._last_states.get(write.path)
-        before = _digest_text(digests, write.before)
-        after = _digest_text(digests, write.after)
-        settled = _digest_text(digests, settled_text)
-        base_of_after = before if before is not None else last_state or ()
-        base_of_settled = after if after is not None else base_of_after
+        before = _FileState.of(write.before, digests)
+        after = _FileState.of(write.after, digests)
+        settled = None
+        if write.settled is not None:
+            settled = _FileState.of(write.settled.decode("utf-8", "replace"), digests)
+        old_lines = before.lines if before else ()
         joined: set[int] = set()
-        if after is not None and write.after is not None:
-            joined |= _new_loose_digests(digests, write.after, before or (), after)
-        if settled is not None and settled_text is not None:
-            joined |= _new_loose_digests(digests, settled_text, before or (), settled)
-        final_state, final_text = after, write.after
-        if settled is not None:
-            final_state, final_text = settled, settled_text
-        self._remember(write.path, final_state)
+        for new_state in filter(None, (after, settled)):
+            joined |= _new_loose_digests(digests, new_state, old_lines)
+
+        last_lines = self._last_lines.get(write.path)
+        base = last_lines or ()
+        steps: list[Steps | None] = []
+        for state in (before, after, settled):
+            if state is None:
+                steps.append(None)
+            else:
+                steps.append(compute_steps(base, state.lines))
+                base = state.lines
+        steps_before, steps_after, steps_settled = steps
+        if settled is not None and after is not None and settled.lines == after.lines:
+            steps_settled = None
+        final = settled or after
+        self._remember(write.path, final)
         return _Row(
             **fields,
             key=digests.id,
-            fresh=last_state is None,
-            before=_steps_to(before, last_state or ()),
-            after=_steps_to(after, base_of_after),
-            settled=_steps_to(settled, base_of_settled) if settled != after else None,
-            same=_moved_lines(before, final_state, write.before, final_text),
+            fresh=last_lines is None,
+            before=steps_before,
+            after=steps_after,
+            settled=steps_settled,
+            same=_moved_lines(before, final) if before and final else (),
             joined=_pack_digests(sorted(joined)),
         )
 
-    def _remember(self, path: str, state: DigestedLines | None) -> None:
-        self._remembered_lines -= len(self._last_states.pop(path, ()))
+    def _remember(self, path: str, state: _FileState | None) -> None:
+        self._remembered_lines -= len(self._last_lines.pop(path, ()))
         if self._remembered_lines > _REMEMBERED_LINES:
-            self._last_states.clear()
+            self._last_lines.clear()
             self._remembered_lines = 0
         if state is not None:
-            self._last_states[path] = state
-            self._remembered_lines += len(state)
+            self._last_lines[path] = state.lines
+            self._remembered_lines += len(state.lines)
 
 
-def _digest_text(digests: LineDigests, text: str | None) -> DigestedLines | None:
-    return None if text is None else digests.of_text(text)
+class _FileState(Struct, frozen=True):
+    """A file's text and its lines at one time."""
+
+    text: str
+    lines: DigestedLines
+
+    @classmethod
+    def of(cls, text: str | None, digests: LineDigests) -> _FileState | None:
+        """None if the text is not known, or has too many lines."""
+        lines = None if text is None else digests.of_text(text)
+        if text is None or lines is None:
+            return None
+        return cls(text, lines)
 
 
 def _new_loose_digests(
-    digests: LineDigests, text: str, before: DigestedLines, after: DigestedLines
+    digests: LineDigests, state: _FileState, old_lines: DigestedLines
 ) -> set[int]:
-    """Loose digests of what is in `after` and was not before, but for those that its lines have
+    """Loose digests of what is in the state and was not before, but for those that its lines have
     anyway.
     """
-    new_numbers = [number for number, match in enumerate(match_lines(before, after)) if match < 0]
-    line_digests = {after[number] for number in new_numbers}
-    return digests.loose(split_git_lines(text), new_numbers).keys() - line_digests
+    new_numbers: list[int] = []
+    line_digests: set[int] = set()
+    for number, match in enumerate(match_lines(old_lines, state.lines)):
+        if match < 0:
+            new_numbers.append(number)
+            line_digests.add(state.lines[number])
+    return digests.loose(split_git_lines(state.text), new_numbers).keys() - line_digests
 
 
-def _moved_lines(
-    before: DigestedLines | None,
-    final_state: DigestedLines | None,
-    old_text: str | None,
-    new_text: str | None,
-) -> tuple[tuple[int, int], ...]:
-    """What `carried` finds and `matches` does not: numbers of lines after and before."""
-    if before is None or final_state is None or old_text is None or new_text is None:
-        return ()
-    sources = carried(split_git_lines(old_text), split_git_lines(new_text))
+def _moved_lines(before: _FileState, after: _FileState) -> tuple[tuple[int, int], ...]:
+    """What `carried` finds and `match_lines` does not: numbers of lines after and before."""
+    sources = carried(split_git_lines(before.text), split_git_lines(after.text))
+    matches = match_lines(before.lines, after.lines)
     moved_lines = []
-    for number, (source, match) in enumerate(
-        zip(sources, match_lines(before, final_state), strict=True)
-    ):
+    for number, (source, match) in enumerate(zip(sources, matches, strict=True)):
         if source >= 0 > match:
             moved_lines.append((number, source))
     return tuple(moved_lines)
-
-
-def _steps_to(state: DigestedLines | None, base: DigestedLines) -> Steps | None:
-    return None if state is None else compute_steps(base, state)
 
 
 def compute_steps(old: DigestedLines, new: DigestedLines) -> Steps:

@@ -284,27 +284,32 @@ def render_transcript_entry(event: Mapping[str, Any], ts: int) -> str:
     """
     if event.get("type") in ("system", "usage"):
         return ""
-    speaker = " ".join(
-        read_text_of(event, name) for name in _SPEAKER_NAMES if read_text_of(event, name)
-    )
+    speaker_parts = [read_text_of(event, name) for name in _SPEAKER_NAMES]
+    speaker = " ".join(filter(None, speaker_parts))
     text = _transcript_text(event)
     return f"{_clock_time(ts)} {escape.show_text(speaker)}: {escape.show_block(text)}\n"
 
 
 def _transcript_text(event: Mapping[str, Any]) -> str:
     """What the event says: a text, the texts of its blocks, else JSON."""
-    value: Any = None
+    value = _transcript_value(event)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(map(_is_text_block, value)):
+        return "\n".join(block["text"] for block in value)
+    return json.dumps(value, default=repr, ensure_ascii=False)
+
+
+def _transcript_value(event: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+    """The field that has what the event says, else all but those of its head."""
     for name in _TEXT_NAMES:
         if event.get(name) not in (None, ""):
-            value = event[name]
-            break
-    if value is None:
-        head_names = (*_SPEAKER_NAMES, "ts")
-        fields = ((name, field) for name, field in event.items() if name not in head_names)
-        value = {name: field for name, field in fields if field != ""}
-    if isinstance(value, list) and all(_is_text_block(block) for block in value):
-        value = "\n".join(block["text"] for block in value)
-    return value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False)
+            return event[name]
+    fields = {}
+    for name, value in event.items():
+        if name not in (*_SPEAKER_NAMES, "ts") and value != "":
+            fields[name] = value
+    return fields
 
 
 def _is_text_block(block: object) -> bool:
