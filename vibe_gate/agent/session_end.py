@@ -32,6 +32,7 @@ from vibe_gate.domain.cause import (
     TurnsUsedUp,
     Unreachable,
 )
+from vibe_gate.domain.escape import shorten_text
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.wire import MAX_TOKENS, MAX_USD, ModelCost, SessionCost, Status
 
@@ -139,10 +140,7 @@ def counted_tokens(value: object) -> int:
 
 def shortened(text: str) -> str:
     """As `one_line`, of at most MAX_DETAIL characters."""
-    line = one_line(text)
-    if len(line) <= MAX_DETAIL:
-        return line
-    return line[: MAX_DETAIL - 1] + "…"
+    return shorten_text(one_line(text), MAX_DETAIL)
 
 
 def one_line(text: str) -> str:

@@ -95,6 +95,13 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {plural or noun + 's'}"
 
 
+def shorten_text(text: str, most: int) -> str:
+    """The text; if it has more than `most` characters, its beginning and "…"."""
+    if len(text) <= most:
+        return text
+    return text[: most - 1] + "…"
+
+
 def without_middle(text: str, most: int) -> str:
     """The text; if it has more than `most` characters, its beginning, how many were left out, and
     its end.

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from vibe_gate.domain.escape import shorten_text
 from vibe_gate.domain.known_runners import (
     find_runners,
     mentions_runner,
@@ -88,10 +89,7 @@ def _find_mention(steps: Sequence[SimpleCommand], commands: Sequence[str]) -> Ru
 
 
 def _shorten(text: str) -> str:
-    folded = " ".join(text.split())
-    if len(folded) <= MAX_SHOWN:
-        return folded
-    return folded[: MAX_SHOWN - 1] + "…"
+    return shorten_text(" ".join(text.split()), MAX_SHOWN)
 
 
 def _end_of_step(steps: Sequence[SimpleCommand], index: int, exit_status: int | None) -> RunEnd:

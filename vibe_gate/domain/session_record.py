@@ -117,7 +117,8 @@ def make_session_record(
 
 def _command_order(command: CommandRecord) -> tuple[float, str, str]:
     moment = command.ended_at or command.began_at
-    return moment.timestamp() if moment else 0.0, command.session, command.line
+    seconds = moment.timestamp() if moment else 0.0
+    return seconds, command.session, command.line
 
 
 def order_commands(
@@ -132,7 +133,9 @@ def _order_of(command: CommandRecord, writes: Sequence[LastWrite]) -> Order:
     orders = {_order_to(command, write) for write in writes}
     if "before" in orders:
         return "before"
-    return "unknown" if "unknown" in orders or command.ended_at is None else "after"
+    if "unknown" in orders or command.ended_at is None:
+        return "unknown"
+    return "after"
 
 
 def _order_to(command: CommandRecord, write: LastWrite) -> Order:

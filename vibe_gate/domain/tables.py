@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo, fields, force_setattr
 
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.escape import expression
+from vibe_gate.domain.escape import expression, shorten_text
 
 T = TypeVar("T", bound=Struct)
 
@@ -70,10 +70,12 @@ def read_table(
     keys = {key.encode_name: key for key in _keys(kind)}
     values = {}
     for name, key in keys.items():
+        location = (*at, name)
         if name in table:
-            values[key.name] = _read(key.type, table[name], (*at, name), mistakes)
+            values[key.name] = _read(key.type, table[name], location, mistakes)
         elif key.required:
-            mistakes.append(WrongKey((*at, name), _rule(key.type, "says") or "is missing"))
+            problem = _rule(key.type, "says") or "is missing"
+            mistakes.append(WrongKey(location, problem))
     for name in table:
         if name not in keys and len(mistakes) <= MISTAKES_SHOWN:
             advice = suggestion(name, list(keys), "known keys here")
@@ -104,7 +106,9 @@ def require_right(value: Struct) -> None:
 def sentence(problem: WrongKey) -> str:
     """The key and what is wrong with it, on one line."""
     text = problem.what.replace("\n", "; ")
-    return f"{dotted(problem.location)}: {text}" if problem.location else text
+    if not problem.location:
+        return text
+    return f"{dotted(problem.location)}: {text}"
 
 
 def keys_of(kind: type[Struct]) -> dict[str, Any]:
@@ -122,23 +126,24 @@ def _keys(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 
 def _read(hint: Any, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
     """The value as its type has it; what is wrong with it goes to `mistakes`."""
-    inner = _chosen(_bare(hint), value)
+    bare_type = _bare(hint)
+    inner = _chosen(bare_type, value)
     if inner is None:
         return None
-    if inner is not _bare(hint):
+    if inner is not bare_type:
         return _read(inner, value, at, mistakes)
     is_struct = isinstance(inner, type) and issubclass(inner, Struct)
     kind = Struct if is_struct else get_origin(inner)
+    if kind is tuple and isinstance(value, (list, tuple)):
+        return _items(hint, value, at, mistakes)
     if kind is Struct and isinstance(value, Mapping):
         return read_table(inner, value, mistakes, at)
     if kind is dict and isinstance(value, Mapping):
         return {name: _member(inner, name, item, at, mistakes) for name, item in value.items()}
-    if kind is tuple and isinstance(value, (list, tuple)):
-        return _items(hint, value, at, mistakes)
-    if kind in (Struct, dict):
-        mistake = f"must be a table, not {_describe_value(value)}"
-    elif kind is tuple:
+    if kind is tuple:
         mistake = f"must be an array, not {_describe_value(value)}\nwrite {_as_array(value, at)}"
+    elif kind in (Struct, dict):
+        mistake = f"must be a table, not {_describe_value(value)}"
     else:
         value, mistake = _scalar(hint, inner, value)
     if mistake:
@@ -147,7 +152,10 @@ def _read(hint: Any, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
 
 
 def _bare(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    """The type without its rules."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    return get_args(hint)[0]
 
 
 def _rule(hint: Any, name: str) -> Any:
@@ -227,7 +235,9 @@ def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:
         return value, "must be text, without half a surrogate pair"
     except ValueError as error:
         reason = paths.quote(str(error))
-        return value, f"{quoted(value)} {reason}" if isinstance(value, str) else reason
+        if isinstance(value, str):
+            reason = f"{quoted(value)} {reason}"
+        return value, reason
     return value, ""
 
 
@@ -235,18 +245,19 @@ def _refused(message: str, hint: Any, inner: Any, value: object) -> str:
     """msgspec's message in our words."""
     if get_origin(inner) is Literal:
         return _refused_word(get_args(inner), value)
+    described_value = _describe_value(value)
     match = _EXPECTED.match(message)
-    limit = _LIMITS.get(match[3]) if match else None
-    if match and match[2] and match[4] == "1":
-        return "must not be empty"
-    if match and match[2]:
-        return f"must have {limit} {int(match[4]):,} characters"
-    if match and limit:
-        return f"must be {limit} {float(match[4]):g}, not {_describe_value(value)}"
+    if match and match[3]:
+        is_length, limit, number = match[2], _LIMITS[match[3]], match[4]
+        if is_length and number == "1":
+            return "must not be empty"
+        if is_length:
+            return f"must have {limit} {int(number):,} characters"
+        return f"must be {limit} {float(number):g}, not {described_value}"
     means = _rule(hint, "means")
     if means and "regex" in message:
-        return f"must be {means}, not {_describe_value(value)}"
-    return f"must be {_TYPES[inner]}, not {_describe_value(value)}"
+        return f"must be {means}, not {described_value}"
+    return f"must be {_TYPES[inner]}, not {described_value}"
 
 
 def _refused_word(words: Sequence[str], value: object) -> str:
@@ -270,15 +281,18 @@ def suggestion(word: str, candidates: Sequence[str], kind: str) -> str:
 
 def advise_nearest(value: object, candidates: Sequence[str]) -> str:
     """`did you mean ...?`, or "" if nothing is near."""
-    near = nearest(value, candidates) if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    near = nearest(value, candidates)
     return f"did you mean {quoted(near)}?" if near else ""
 
 
 def quoted(text: str) -> str:
     """Text from a file in double quotes: cut, and with nothing invisible left in it."""
-    shortened = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
-    quoted_text = paths.quote(shortened)
-    return quoted_text if quoted_text.startswith('"') else f'"{quoted_text}"'
+    quoted_text = paths.quote(shorten_text(text, SHOWN_CHARACTERS))
+    if quoted_text.startswith('"'):
+        return quoted_text
+    return f'"{quoted_text}"'
 
 
 def dotted(location: Location) -> str:
@@ -289,15 +303,19 @@ def dotted(location: Location) -> str:
 def _dotted_part(part: int | str) -> str:
     if isinstance(part, int):
         return f"[{part}]"
-    return f".{part}" if _BARE_KEY.match(part) else f".{quoted(part)}"
+    if _BARE_KEY.match(part):
+        return f".{part}"
+    return f".{quoted(part)}"
 
 
 def _describe_value(value: object) -> str:
     """A value from a file as TOML would have it; an array or a table by its kind."""
     if isinstance(value, str):
         return quoted(value)
-    if isinstance(value, (list, tuple, Mapping)):
-        return "a table" if isinstance(value, Mapping) else "an array"
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, (list, tuple)):
+        return "an array"
     return paths.quote(str(value).lower()[:SHOWN_CHARACTERS])
 
 

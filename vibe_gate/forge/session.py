@@ -155,8 +155,12 @@ class GitHubRetry(Retry):
 
     def sleep(self, response: BaseHTTPResponse | None = None) -> None:
         """Wait before the next try."""
-        seconds = None if response is None else self.get_retry_after(response)
-        self.budget.wait(self.get_backoff_time() if seconds is None else seconds)
+        seconds = None
+        if response is not None:
+            seconds = self.get_retry_after(response)
+        if seconds is None:
+            seconds = self.get_backoff_time()
+        self.budget.wait(seconds)
 
 
 class BoundedSession(GitHubSession):  # type: ignore[misc]  # github3 has no types

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from vibe_gate.context.review_request import LastWords
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, shorten_text
 from vibe_gate.domain.session_record import (
     LATENCY,
     MAX_LINE,
@@ -312,8 +312,7 @@ def _describe_command(command: CommandRecord) -> str:
     }
     status = "unknown" if command.exit_status is None else str(command.exit_status)
     end = f"ended {command.ended_at:%H:%M:%S}" if command.ended_at else "its end was not seen"
-    line = " ".join(command.line.split())
-    shown_line = line if len(line) <= MAX_ROW else line[: MAX_ROW - 1] + "…"
+    shown_line = shorten_text(" ".join(command.line.split()), MAX_ROW)
     return (
         f"turn {command.turn}, {end}, exit status {status}, {orders[command.order]}: {shown_line}"
     )

@@ -69,14 +69,16 @@ def parse_signature(line: bytes) -> CommitSignature:
     wants it.
     """
     name, _, address_and_date = line.partition(b"<")
+    author = name.strip().decode("utf-8", "surrogateescape")
     address, closing, _ = address_and_date.partition(b">")
-    date = _DATE.match(line.rpartition(b">")[2]) if closing else None
+    if not closing:
+        return CommitSignature(name=author, address="", time=0)
+    date = _DATE.match(line.rpartition(b">")[2])
     seconds = int(date[1]) if date else 0
-    return CommitSignature(
-        name=name.strip().decode("utf-8", "surrogateescape"),
-        address=address.strip().decode("utf-8", "surrogateescape") if closing else "",
-        time=seconds if seconds <= LAST_SECOND else 0,
-    )
+    if seconds > LAST_SECOND:
+        seconds = 0
+    written_address = address.strip().decode("utf-8", "surrogateescape")
+    return CommitSignature(name=author, address=written_address, time=seconds)
 
 
 def _parents_in(lines: list[bytes]) -> tuple[str, ...]:

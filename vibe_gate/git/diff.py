@@ -92,9 +92,10 @@ def patch_ids_of(objects: Objects, texts: Sequence[bytes]) -> list[str]:
     another way.
     """
     patch_ids = [""] * len(texts)
-    numbered_texts = [
-        b"commit %040x\n%s" % (number, text) for number, text in enumerate(texts) if text
-    ]
+    numbered_texts = []
+    for index, text in enumerate(texts):
+        if text:
+            numbered_texts.append(b"commit %040x\n%s" % (index, text))
     if not numbered_texts:
         return patch_ids
     answer = objects.bare.run("patch-id", "--stable", stdin=b"".join(numbered_texts))

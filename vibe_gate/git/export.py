@@ -115,8 +115,9 @@ class Export:
         for folder, folders, files, descriptor in os.fwalk(
             root, onerror=_raise, follow_symlinks=False
         ):
-            start = folder[len(root) + 1 :] + b"/" if folder != root else b""
-            visited.add(start[:-1])
+            path = folder[len(root) + 1 :]
+            visited.add(path)
+            start = path + b"/" if path else b""
             other_folders = [name for name in folders if start + name not in self._folders]
             for name in files + other_folders:
                 yield start + name, name, descriptor

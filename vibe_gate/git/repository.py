@@ -347,8 +347,9 @@ class Repository(ChangeQueries):
         """Whether git tracks a file of the store in a folder, if there is one, or cannot say so."""
         if root == self.common_dir:
             return False
-        git = self._git if root == self.root else self._git.elsewhere(root)
-        return worktrees.tracks_store(git)
+        if root == self.root:
+            return worktrees.tracks_store(self._git)
+        return worktrees.tracks_store(self._git.elsewhere(root))
 
     def other_worktrees(self) -> list[Path]:
         """The tops of the other working trees of this repository, main and linked, that are still
@@ -357,7 +358,8 @@ class Repository(ChangeQueries):
         tops = self.linked_tops()
         if self.worktree:
             main = worktrees.main_working_tree(self.common_dir, self._git)
-            tops = tops if main is None else [main, *tops]
+            if main is not None:
+                tops = [main, *tops]
         root = os.path.realpath(self.root)
         return [top for top in tops if os.path.realpath(top) != root][:MAX_WORKTREES]
 

@@ -280,7 +280,9 @@ def _overrides(settings: Settings, git: Program) -> dict[str, str]:
     """
     pairs = [(line.name, line.value or "") for line in settings.lines if line.scope == "disk"]
     pairs += _quiet_filters(settings)
-    return git.variables_for_settings(pairs) if pairs else {}
+    if not pairs:
+        return {}
+    return git.variables_for_settings(pairs)
 
 
 def _quiet_filters(settings: Settings) -> list[tuple[str, str]]:

@@ -122,8 +122,9 @@ class Revisions:
         """The same of what everybody is bound by: a name that begins with a remote's is that
         remote's branch only.
         """
-        of_remote = any(revision.startswith(f"{remote}/") for remote in self._remotes())
-        return self.resolve(f"refs/remotes/{revision}" if of_remote else revision)
+        if any(revision.startswith(f"{remote}/") for remote in self._remotes()):
+            return self.resolve(f"refs/remotes/{revision}")
+        return self.resolve(revision)
 
     def head(self) -> str:
         """HEAD's commit id, "" on an unborn branch."""
@@ -317,7 +318,8 @@ class Revisions:
         remotes = sorted(self._remotes())
         if not remotes:
             return ""
-        fact, remedy = _describe_unknown("origin" if "origin" in remotes else remotes[0])
+        remote = "origin" if "origin" in remotes else remotes[0]
+        fact, remedy = _describe_unknown(remote)
         return f"{fact}: {remedy}."
 
     def _remark_lost_default(self) -> None:
@@ -328,12 +330,19 @@ class Revisions:
         """
         settings = self._place.settings
         remotes = [name for name in self._remotes() if settings.value(f"remote.{name}.fetch")]
-        is_followed = any(
-            _says_remote(setting.name) and setting.value != "." for setting in settings.lines
-        )
-        if remotes and (is_followed or (self._place.git_dir / "FETCH_HEAD").exists()):
-            fact, remedy = _describe_unknown(min(remotes))
-            self.add_remark(f"{fact}, so the gate is the one of before the change: {remedy}.")
+        if not remotes or not self._has_fetched():
+            return
+        fact, remedy = _describe_unknown(min(remotes))
+        self.add_remark(f"{fact}, so the gate is the one of before the change: {remedy}.")
+
+    def _has_fetched(self) -> bool:
+        """Whether there are signs that something was fetched: git's own, or a branch that follows a
+        remote's.
+        """
+        if (self._place.git_dir / "FETCH_HEAD").exists():
+            return True
+        follows = [line for line in self._place.settings.lines if _says_remote(line.name)]
+        return any(line.value != "." for line in follows)
 
     def has_remote(self, name: str) -> bool:
         """Whether the configuration says anything of a remote of this name."""
@@ -573,7 +582,9 @@ def _likeliest_remote(remotes: Collection[str]) -> str | None:
     """The remote of a branch that follows none."""
     if "origin" in remotes:
         return "origin"
-    return next(iter(remotes)) if len(remotes) == 1 else None
+    if len(remotes) != 1:
+        return None
+    return next(iter(remotes))
 
 
 def _describe_unknown(remote: str) -> tuple[str, str]:

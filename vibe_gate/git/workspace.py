@@ -416,7 +416,9 @@ def _is_repository_gone(owner: Path) -> bool:
     with suppress(OSError), open(owner, "rb", opener=_open_no_link) as file:
         path = Path(os.fsdecode(file.read(_PATH_BYTES)))
         root = path.parent if path.name == ".git" else path
-        return path.is_absolute() and not os.path.lexists(root) and any(root.parent.iterdir())
+        if not path.is_absolute() or os.path.lexists(root):
+            return False
+        return any(root.parent.iterdir())
     return False
 
 

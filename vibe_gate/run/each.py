@@ -27,7 +27,7 @@ from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import MAX_COMMITS, Selection
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.environment import Environment
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, shorten_text
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import BatchRun
 from vibe_gate.domain.verdict import CriterionResult
@@ -291,9 +291,7 @@ def _recorded_row(commit: str, title: str, summary: Summary) -> CommitRow:
 def commit_title(repository: Repository, commit: str) -> str:
     """The first line of the commit's message, at most MAX_TITLE characters of it."""
     title = repository.commit(commit).message.lstrip("\n").partition("\n")[0].strip()
-    if len(title) <= MAX_TITLE:
-        return title
-    return title[: MAX_TITLE - 1] + "…"
+    return shorten_text(title, MAX_TITLE)
 
 
 # One review

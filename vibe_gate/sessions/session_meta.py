@@ -17,6 +17,7 @@ from vibe_gate.domain.document import (
     parse_object,
     read,
 )
+from vibe_gate.domain.escape import shorten_text
 
 META = "meta.json"
 
@@ -129,6 +130,4 @@ def shorten_title(text: str) -> str:
     """The first line of a prompt as a title."""
     lines = text.strip().splitlines()
     title = " ".join(lines[0].split()) if lines else ""
-    if len(title) <= MAX_TITLE:
-        return title
-    return title[: MAX_TITLE - 1] + "…"
+    return shorten_text(title, MAX_TITLE)

@@ -119,16 +119,21 @@ class AnswerCache:
         nobody makes without `secret`; b"" if none.
         """
         rows = self._table.newest_public(MAX_PACKED)
+        if not rows:
+            return b""
         body = json.dumps(rows).encode()
-        return _code(body, secret) + body if rows else b""
+        return _code(body, secret) + body
 
     def unpack(self, packed: bytes, secret: str) -> bool:
         """Begin anew with packed answers; False, and with none, if their code is not of
         `secret`.
         """
         size = len(_code(b"", secret))
-        is_genuine = hmac.compare_digest(packed[:size], _code(packed[size:], secret))
-        rows: list[AnswerRow] = json.loads(packed[size:]) if is_genuine else []
+        code, body = packed[:size], packed[size:]
+        is_genuine = hmac.compare_digest(code, _code(body, secret))
+        rows: list[AnswerRow] = []
+        if is_genuine:
+            rows = json.loads(body)
         self._table.replace_all(rows)
         return is_genuine
 

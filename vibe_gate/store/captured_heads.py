@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from vibe_gate.domain.document import Timestamp, decode_document, to_json
+from vibe_gate.domain.escape import shorten_text
 from vibe_gate.store.agent_events import AGENTS
 from vibe_gate.store.captured_turns import (
     PromptText,
@@ -123,9 +124,7 @@ def first_prompt_line(prompt: str) -> str:
     """The first line that says something, at most 200 characters of it."""
     lines = prompt.strip().splitlines()
     line = lines[0].strip() if lines else ""
-    if len(line) <= MAX_LINE_CHARACTERS:
-        return line
-    return line[: MAX_LINE_CHARACTERS - 1] + "…"
+    return shorten_text(line, MAX_LINE_CHARACTERS)
 
 
 def match_captured_heads(heads: Iterable[CapturedHead], text: str) -> list[CapturedHead]:

@@ -69,12 +69,16 @@ def sha256_of(data: bytes) -> str:
 def content_name(data: bytes) -> str:
     """The name of the file that holds this content."""
     suffix = ".txt" if _is_text(data) else ".bin"
-    return sha256_of(data) + suffix + (".gz" if len(data) > COMPRESS_ABOVE else "")
+    if len(data) > COMPRESS_ABOVE:
+        suffix += ".gz"
+    return sha256_of(data) + suffix
 
 
 def pack_content(name: str, data: bytes) -> bytes:
     """The bytes of a content's file, by its name."""
-    return zlib.compress(data, _LEVEL, _GZIP) if name.endswith(".gz") else data
+    if not name.endswith(".gz"):
+        return data
+    return zlib.compress(data, _LEVEL, _GZIP)
 
 
 def unpack_content(name: str, raw: bytes) -> bytes | None:
@@ -89,7 +93,9 @@ def unpack_content(name: str, raw: bytes) -> bytes | None:
     except zlib.error:
         return None
     is_whole = unpacker.eof and not unpacker.unused_data
-    return data if is_whole and len(data) <= LARGEST_CONTENT else None
+    if not is_whole or len(data) > LARGEST_CONTENT:
+        return None
+    return data
 
 
 def read_content(folder: Folder, name: str) -> bytes | None:

@@ -177,13 +177,17 @@ def _pair_marks(
 
 
 def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> ToolCall:
+    duration_ms = None
+    if start is not None and end is not None:
+        duration_ms = end.ts - start.ts
+    hooks = HookRef(pre=start.seq if start else None, post=end.seq if end else None)
     return ToolCall(
         name=first.tool_name,
         ok=end is not None and _ENDS[end.hook],
         started_at=first.ts,
         ended_at=end.ts if end else None,
-        duration_ms=end.ts - start.ts if start and end else None,
-        hook_ref=HookRef(pre=start.seq if start else None, post=end.seq if end else None),
+        duration_ms=duration_ms,
+        hook_ref=hooks,
     )
 
 

@@ -85,9 +85,11 @@ class Approvals:
         """The overrides that count; the others are noted, each finding once, and not where one of
         them counts.
         """
-        head = self._author_and_head(forge, number)[1]
+        _, head = self._author_and_head(forge, number)
         overrides = list(accepted_findings(forge.comments(number), head))
-        authors = self._authors(forge, number) if overrides else None
+        if not overrides:
+            return ()
+        authors = self._authors(forge, number)
         waivers: list[Waiver] = []
         refusals: dict[str, list[str]] = {}
         for override in overrides:

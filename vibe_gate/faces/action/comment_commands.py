@@ -198,8 +198,9 @@ def answer_comment(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     number = trigger.number or 0
+    network = runner.environment.network
     with open_forge(
-        runner.api_url, inputs.github_token, trigger.repository, network=runner.environment.network
+        runner.api_url, inputs.github_token, trigger.repository, network=network
     ) as forge:
         comments = {comment.id: comment for comment in forge.comments(number)}
         comment = comments.get(trigger.comment or 0)

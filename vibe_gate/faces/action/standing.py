@@ -213,12 +213,14 @@ def digest_subject(
     `pull`: octo/hello#7. `model` is asked where a rubric names none. Of suppressions those count
     that hold `today`.
     """
-    change, gate = review.summary.change, review.gate
-    digests = gate.digests if gate else ()
-    suppressions = gate.suppressions if gate else ()
-    valid_names = [
-        rule.name for rule in suppressions if rule.expires is None or rule.expires >= today
-    ]
+    change = review.summary.change
+    digests: list[object] = []
+    valid_names: list[str] = []
+    if review.gate is not None:
+        digests += review.gate.digests
+        for rule in review.gate.suppressions:
+            if rule.expires is None or rule.expires >= today:
+                valid_names.append(rule.name)
     facts = [
         *(__version__, pull.lower(), change.head_commit, change.before, change.after, model),
         *digests,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from vibe_gate.domain.escape import counted, list_names, safe
+from vibe_gate.domain.escape import counted, list_names, safe, shorten_text
 from vibe_gate.faces.agent_hook import spool
 from vibe_gate.report.finding_list import ListedFinding, fit_findings
 
@@ -205,4 +205,4 @@ def fitted(head: str, lines: Sequence[str], tail: Sequence[str], max_bytes: int 
 
 
 def _shorten(line: str) -> str:
-    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
+    return shorten_text(line, MAX_LINE)

@@ -18,7 +18,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.blame import LineOrigin
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, shorten_text
 from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import StoredRuns
@@ -239,9 +239,9 @@ def _turn(turn: CapturedTurn) -> Iterator[str]:
     name = f"turn {turn.turn}" if turn.turn else "before the first prompt"
     yield f"-- {name} · {turn.at:%Y-%m-%d %H:%M}"
     if turn.prompt:
-        yield from f"you: {_shorten(turn.prompt, MAX_PROMPT)}".splitlines()
+        yield from f"you: {shorten_text(turn.prompt, MAX_PROMPT)}".splitlines()
     for call in turn.calls[:MAX_CALLS]:
-        yield f"  {call.tool}{_failure(call)} {_shorten(call.subject, SHOWN_CHARACTERS)}"
+        yield f"  {call.tool}{_failure(call)} {shorten_text(call.subject, SHOWN_CHARACTERS)}"
     if len(turn.calls) > MAX_CALLS:
         yield f"  and {counted(len(turn.calls) - MAX_CALLS, 'more call')}; --json has them."
 
@@ -260,10 +260,6 @@ def _line_places(lines: Sequence[CapturedLines]) -> Iterator[str]:
         yield f"  at HEAD: {span}  {place.commit[:12]}"
     if len(lines) > MAX_LINES:
         yield f"  and {counted(len(lines) - MAX_LINES, 'more place')}; --json has them."
-
-
-def _shorten(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def refuse_captured(head: CapturedHead, verb: str) -> UsageError:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from vibe_gate.agent import fork_stored_session, read_session_messages, rename_stored_session
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, shorten_text
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli import captured_sessions, run
 from vibe_gate.faces.cli.captured_sessions import CapturedSessions
@@ -252,8 +252,7 @@ def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
             case _:
                 continue
         text = text.replace(f"{place}/", "").replace(place, ".")
-        shortened = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
-        yield from shortened.splitlines()
+        yield from shorten_text(text, SHOWN_CHARACTERS).splitlines()
 
 
 def _copy(arguments: CopyArguments) -> int:
