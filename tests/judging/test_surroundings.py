@@ -301,6 +301,13 @@ def test_other_lines_that_read_what_is_replaced_are_told(repo):
             "use serde_json::Value;\n",
             ['rust-version = "1.70"', 'serde_json = "1.0"'],
         ),
+        (
+            "pom.xml",
+            "<!-- Copyright 2008 com.google -->\n<project>\n<maven.compiler.release>8</maven.compiler.release>\n</project>\n",
+            "src/A.java",
+            "import com.google.Gson;\n",
+            ["<maven.compiler.release>8</maven.compiler.release>"],
+        ),
     ],
 )
 def test_the_rows_of_manifests_that_matter_are_told(repo, manifest, text, path, code, rows):
@@ -319,6 +326,16 @@ def test_imports_that_are_not_shown_are_told(repo):
         "import module_0",
     ]
     assert len(rows) == 26
+
+
+def test_a_test_beside_the_code_is_no_changed_function(repo):
+    source = "fn pay_all() -> u8 {\n    1\n}\n\nmod tests {\n    fn pays_all() {\n        pay_all();\n    }\n}\n"
+    facts = after_change(
+        repo,
+        {"src/a.rs": source},
+        {"src/a.rs": source.replace("1\n", "2\n").replace("();", "(); ")},
+    )
+    assert [row.split(" (")[0] for row in facts if "(function)" in row] == ["pay_all"]
 
 
 def test_names_that_everything_has_are_no_fact(repo):

@@ -21,6 +21,7 @@ _COMMON_WORDS = (
     "dumps load loads parse error Error result results args kwargs options config params string "
     "String object Object number Number list List dict Dict array Array print format length size "
     "index count start stop file path text line lines func function append push join split keys "
+    "sort filter reduce find insert clone equals toString hashCode "
     "update create delete remove execute handle process setup clear copy "
     "require module exports typing export import Optional Union Callable Iterator Iterable Sequence "
     "Mapping Tuple Self Option Some Vec Result Promise Integer Boolean boolean void"
@@ -81,7 +82,9 @@ class ChangedSource(Struct, frozen=True):
         for outline, numbers in ((self.before, self.removed), (self.after, self.added)):
             for number in sorted(numbers):
                 definition = outline.enclosing(number) if outline is not None else None
-                if definition is not None and is_telling(definition.name):
+                if outline is None or definition is None or _is_inline_test(outline, definition):
+                    continue
+                if is_telling(definition.name):
                     changed = ChangedName(definition.name, definition.role)
                     names.setdefault(definition.name, changed)
         yield from names.values()
@@ -215,6 +218,12 @@ def is_telling(name: str) -> bool:
     if len(name) < MIN_NAME or name in COMMON:
         return False
     return not name.startswith(("test", "__"))
+
+
+def _is_inline_test(outline: FileOutline, definition: Definition) -> bool:
+    """Whether it stands in a module of tests beside the code, as Rust has them."""
+    outer_type = outline.enclosing_type(definition)
+    return "tests" in (definition.name, outer_type.name if outer_type is not None else "")
 
 
 def _imported_names(outline: FileOutline | None) -> set[str]:

@@ -120,11 +120,12 @@ def _telling_rows(manifest: str, content: bytes, words: set[str]) -> Iterator[st
         return
     version_row = re.compile(_MANIFESTS[PurePosixPath(manifest).name][1])
     dependency_count = 0
+    is_xml = manifest.endswith(".xml")  # a dependency's name and version are rows apart
     for line in content.decode("utf-8", "replace").split("\n"):
         row = line.strip()
         if version_row.match(row):
             yield row
-        elif dependency_count < MAX_DEPENDENCIES and _names_library(row, words):
+        elif dependency_count < MAX_DEPENDENCIES and _names_library(row, words) and not is_xml:
             dependency_count += 1
             yield row
 
