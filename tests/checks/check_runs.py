@@ -71,5 +71,6 @@ def places(result: CheckResult) -> list[tuple[str, int]]:
     """Where the findings point."""
     found = []
     for finding in result.findings:
-        found += [(place.path, place.line) for place in finding.places]
+        for place in finding.places:
+            found += [(place.path, line) for line in range(place.line, place.end_line + 1)]
     return found

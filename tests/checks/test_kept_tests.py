@@ -401,7 +401,8 @@ def test_a_file_full_of_skips_is_counted_and_the_first_hundred_places_named() ->
     result = ask("no-skipped-tests", file_change("ATest.java", b"\n", b"@Ignore\n" * 100_000))
     (finding,) = result.findings
     assert finding.message == "Disables a test (@Ignore). (100,000 lines)"
-    assert len(finding.places) == 100
+    assert len(finding.evidence) == 100
+    assert (finding.line, finding.end_line) == (1, 100)
     assert result.reason == "100,000 disabled tests: ATest.java."
 
 

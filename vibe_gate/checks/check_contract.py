@@ -35,6 +35,7 @@ from vibe_gate.domain.verdict import (
     Level,
     Outcome,
     RawFinding,
+    merge_lines,
     short,
 )
 
@@ -521,28 +522,30 @@ def _finding(input: CheckInput, hit: Hit) -> RawFinding:
     level: Level = "failure" if input.criterion.must else "warning"
     if hit.is_notice:
         level = "notice"
+    evidence = _evidence_of(hit, input.redact)
+    first_place, *other_places = _places_of(hit, evidence)
     return RawFinding(
-        path=hit.path,
-        line=hit.line,
-        end_line=hit.line,
+        path=first_place.path,
+        line=first_place.line,
+        end_line=first_place.end_line,
         level=level,
         criterion=input.criterion.id,
         message=join_sentence(hit.message, input.redact),
-        other_places=_further_places(hit),
-        evidence=_evidence_of(hit, input.redact),
+        other_places=tuple(other_places),
+        evidence=evidence,
         # Only its digest: it may have more of a line than what is shown of it.
         distinction=sha256(distinction.encode("utf-8", "surrogatepass")).hexdigest(),
     )
 
 
-def _further_places(hit: Hit) -> tuple[FindingPlace, ...]:
-    """The places of its further lines, each once."""
-    places: dict[FindingPlace, None] = {}
-    for line in hit.further_lines:
-        place = FindingPlace(path=line.path, line=line.line, end_line=line.line)
-        if (line.path, line.line) != (hit.path, hit.line):
-            places[place] = None
-    return tuple(places)
+def _places_of(hit: Hit, evidence: Sequence[CheckedEvidence]) -> list[FindingPlace]:
+    """Where it is seen; quoted lines that follow one another are one place."""
+    if evidence:
+        return merge_lines(evidence)
+    places = [
+        FindingPlace(path=line.path, line=line.line, end_line=line.line) for line in hit.lines
+    ]
+    return list(dict.fromkeys(places))
 
 
 def _evidence_of(hit: Hit, redact: Callable[[str], str]) -> tuple[CheckedEvidence, ...]:

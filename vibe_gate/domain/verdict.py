@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -73,6 +74,33 @@ class FindingPlace(Struct, frozen=True, kw_only=True):
 
     end_line: int
     """From 1; the last line."""
+
+
+def merge_lines(lines: Iterable[CheckedEvidence]) -> list[FindingPlace]:
+    """The places of quoted lines, in their order; lines of one side that follow one another are one
+    place.
+    """
+    places: list[tuple[Side, FindingPlace]] = []
+    for line in lines:
+        place = FindingPlace(path=line.path, line=line.line, end_line=line.end_line)
+        for index, (side, earlier) in enumerate(places):
+            if (side, earlier.path) == (line.side, line.path) and _are_adjacent(earlier, place):
+                places[index] = (side, _join_places(earlier, place))
+                break
+        else:
+            places.append((line.side, place))
+    return [place for _, place in places]
+
+
+def _are_adjacent(first: FindingPlace, second: FindingPlace) -> bool:
+    """Whether no line lies between them."""
+    return first.line <= second.end_line + 1 and second.line <= first.end_line + 1
+
+
+def _join_places(first: FindingPlace, second: FindingPlace) -> FindingPlace:
+    first_line = min(first.line, second.line)
+    last_line = max(first.end_line, second.end_line)
+    return FindingPlace(path=first.path, line=first_line, end_line=last_line)
 
 
 RemarkReason = Literal["answer", "second look", "intended"]

@@ -18,10 +18,10 @@ from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
     Finding,
-    FindingPlace,
     Level,
     NamedFinding,
     RawFinding,
+    merge_lines,
     short,
     whole_change_finding,
 )
@@ -93,19 +93,16 @@ def make_judge_finding(criterion: Criterion, group: DefectGroup) -> RawFinding:
     is not: a model words the same defect anew each time.
     """
     defect = group.first
-    first_line, *other_lines = group.evidence
+    first_place, *other_places = merge_lines(group.evidence)
     is_executed = defect.proof is not UNSET and defect.proof.is_executed
     return RawFinding(
-        path=first_line.path,
-        line=first_line.line,
-        end_line=first_line.end_line,
+        path=first_place.path,
+        line=first_place.line,
+        end_line=first_place.end_line,
         level="failure" if criterion.must and group.remark is UNSET else "warning",
         criterion=criterion.id,
         message=short(defect.reason) or "The answer gives no reason.",
-        other_places=tuple(
-            FindingPlace(path=line.path, line=line.line, end_line=line.end_line)
-            for line in other_lines
-        ),
+        other_places=tuple(other_places),
         counterexample=defect.counterexample,
         evidence=group.evidence,
         also=group.also,

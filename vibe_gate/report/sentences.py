@@ -523,9 +523,16 @@ def place_words_of(place: Finding | FindingPlace | Unreviewed | CheckedEvidence)
 
 
 def other_places_words(finding: Finding) -> str:
-    """Where else the finding stands, "b.py:7, c.py:9 and 2 more"; "" if it has one place."""
-    words = map(place_words_of, finding.other_places)
-    return list_names(list(words), finding_places.MAX_NAMED_PLACES)
+    """Where else the finding stands, "b.py:7, c.py:9 and 2 more", or "lines 7-8, 12" of its own file;
+    "" if it has one place.
+    """
+    places = finding.other_places
+    words = [place_words_of(place) for place in places]
+    if not words or any(place.path != finding.path or not place.line for place in places):
+        return list_names(words, finding_places.MAX_NAMED_PLACES)
+    lines = [word.removeprefix(f"{finding.path}:") for word in words]
+    noun = "line" if len(lines) == 1 else "lines"
+    return f"{noun} {list_names(lines, finding_places.MAX_NAMED_PLACES)}"
 
 
 def placed_sentence(finding: Finding) -> str:
