@@ -27,7 +27,7 @@ from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import OpenFail, open_fails
 from vibe_gate.judging.findings import collect_findings, find_named, findings_of
-from vibe_gate.judging.reviewer_address import addressed_finding, find_addressed, merge_addressed
+from vibe_gate.judging.reviewer_address import addressed_findings, find_addressed
 from vibe_gate.judging.vote_counting import pick_worst_result, result_of_votes
 
 
@@ -55,9 +55,7 @@ def count_answers(
 ) -> CountedAnswers:
     """Count the votes of each criterion, and name what checks and judges point at."""
     results = tuple(criterion_results(rubric, facts, checks, answers) for rubric in facts.rubrics)
-    addressed = merge_addressed(
-        find_addressed(facts.change.files), list(map(addressed_finding, answers.addressed))
-    )
+    addressed = addressed_findings(find_addressed(facts.change.files), answers.addressed)
     findings = collect_findings(facts.rubrics, results, checks, impact, addressed)
     return CountedAnswers(facts, impact, checks, answers, results, findings)
 

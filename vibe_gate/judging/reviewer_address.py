@@ -17,7 +17,7 @@ from vibe_gate.checks.check_contract import AddedBlock, AddedLine, added_blocks
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.verdict import CheckedEvidence, RawFinding
+from vibe_gate.domain.verdict import CheckedEvidence, FindingPlace, RawFinding
 from vibe_gate.judging.brief import MAX_QUOTE
 
 ADDRESSED = "addressed"
@@ -30,7 +30,7 @@ MESSAGE = (
 """Without the text itself: agents read findings, too."""
 
 MAX_ADDRESSED = 20
-"""Lines that are reported; with so many, a person looks at the whole change."""
+"""Lines of a file that are reported; with so many, a person looks at the whole change."""
 
 _STEMS = expression(
     rb"review|judge|instruc|prompt|rubric|criteri|approv|audit|verdict|vibe-?gate|<<<|system-rem"
@@ -115,42 +115,52 @@ class _JoinedLines(Struct, frozen=True):
         return self.lines[bisect_right(self.starts, offset) - 1]
 
 
-def find_addressed(files: Iterable[FileDiff]) -> list[RawFinding]:
+def find_addressed(files: Iterable[FileDiff]) -> list[CheckedEvidence]:
     """The added lines in which a known form begins, up to MAX_ADDRESSED, in the order of the
     files.
     """
-    findings: dict[tuple[str, int], RawFinding] = {}
+    quotes: dict[tuple[str, int], CheckedEvidence] = {}
     for block in added_blocks(files, _may_speak):
         joined = _join_lines(block)
         for match in _SPEECH.finditer(joined.text):
-            line = joined.line_at(match.start())
-            evidence = _quote_added_line(line)
-            findings.setdefault((evidence.path, evidence.line), addressed_finding(evidence))
-            if len(findings) >= MAX_ADDRESSED:
-                return list(findings.values())
-    return list(findings.values())
+            evidence = _quote_added_line(joined.line_at(match.start()))
+            quotes[evidence.path, evidence.line] = evidence
+            if len(quotes) >= MAX_ADDRESSED:
+                return list(quotes.values())
+    return list(quotes.values())
 
 
-def addressed_finding(evidence: CheckedEvidence) -> RawFinding:
-    """The finding for a line that speaks to the reviewer."""
+def addressed_findings(*groups: Iterable[CheckedEvidence]) -> list[RawFinding]:
+    """One finding for each file that speaks to the reviewer, at the first of its lines.
+
+    `groups`: the lines, as the scan and the judges found them; a line may be in several.
+    """
+    quotes: dict[tuple[str, int], CheckedEvidence] = {}
+    for group in groups:
+        for evidence in group:
+            quotes.setdefault((evidence.path, evidence.line), evidence)
+    quotes_by_path: dict[str, list[CheckedEvidence]] = {}
+    for path, line in sorted(quotes):
+        quotes_by_path.setdefault(path, []).append(quotes[path, line])
+    return [_addressed_finding(file_quotes) for file_quotes in quotes_by_path.values()]
+
+
+def _addressed_finding(quotes: Sequence[CheckedEvidence]) -> RawFinding:
+    first_quote, *other_quotes = quotes[:MAX_ADDRESSED]
+    other_places = [
+        FindingPlace(path=quote.path, line=quote.line, end_line=quote.end_line)
+        for quote in other_quotes
+    ]
     return RawFinding(
-        path=evidence.path,
-        line=evidence.line,
-        end_line=evidence.end_line,
+        path=first_quote.path,
+        line=first_quote.line,
+        end_line=first_quote.end_line,
         level="warning",
         criterion=ADDRESSED,
         message=MESSAGE,
-        evidence=(evidence,),
+        other_places=tuple(other_places),
+        evidence=(first_quote, *other_quotes),
     )
-
-
-def merge_addressed(*groups: Sequence[RawFinding]) -> list[RawFinding]:
-    """The findings of all groups, one for each line."""
-    findings: dict[tuple[str, int], RawFinding] = {}
-    for group in groups:
-        for finding in group:
-            findings.setdefault((finding.path, finding.line), finding)
-    return list(findings.values())[:MAX_ADDRESSED]
 
 
 def _may_speak(body: bytes) -> bool:
