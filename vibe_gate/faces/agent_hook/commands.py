@@ -11,15 +11,24 @@ from __future__ import annotations
 import os.path
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 
-NO_VERIFY = "`git {0}` without its hooks goes around the gate; run it without {1} and fix what the hooks report"
-HOOKS_PATH = (
-    "`{0}` decides which hooks git runs; leave it as it is, and ask the user if it should change"
+from vibe_gate.faces.agent_hook.git_calls import (
+    CONFIG,
+    HIDDEN,
+    find_config_variable,
+    refusal_of_git_call,
 )
-CONFIG = "{0} would give git another configuration, and with it other hooks; run git without it"
-OTHER_FOLDER = "{0} makes git commit past the hooks of this repository; run git in the repository itself (`git -C`)"
-HIDDEN = "{0} hides the agent from the gate; leave the variable as it is"
+from vibe_gate.faces.agent_hook.line_places import (
+    UNKNOWN,
+    Elsewhere,
+    folder_below,
+    is_free,
+    path_from_folder,
+    path_if_known,
+)
+
 HOOK_FILES = (
     "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
 )
@@ -59,7 +68,6 @@ AGENT_VARIABLES = frozenset(
 
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_CONFIG = re.compile(r"GIT_CONFIG_(COUNT|PARAMETERS|GLOBAL|SYSTEM|KEY_\d+|VALUE_\d+)\Z")
 _HOOK_PATH = re.compile(
     r"/(\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?|\.husky/_(/.*)?)/?\Z", re.DOTALL
 )
@@ -112,22 +120,11 @@ _WRITERS = frozenset(
         "perl",
     }
 )
-_RUNS_HOOKS = frozenset(
-    ["commit", "merge", "am", "rebase", "cherry-pick", "revert", "pull", "push"]
-)
-_CHANGES = ("--add", "--rep", "--uns", "set", "unset")
-_GLOBAL_WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree", "--config-env", "--namespace")
-_WITH_VALUE = "mFcCtuS"
-"""Letters of `git commit` behind which a value stands, attached or as the next word (`-u`, `-S`:
-attached).
-"""
-
 MAX_DEPTH = 3
 
-UNKNOWN = ""
-"""The folder of which only the shell that runs the line will know the name (`cd "$DIR"`)."""
-
-Elsewhere = Callable[[str], bool]
+_REDIRECTIONS = (">", ">>", ">|", "&>")
+_GATE_PROGRAMS = ("vibe-gate", "pre-commit", "prek", "husky", "lefthook")
+_VARIABLE_PROGRAMS = ("export", "declare", "typeset", "readonly")
 
 
 def refusal_of_line(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
@@ -140,8 +137,8 @@ def refusal_of_line(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -
     with_git = any("git" in map(os.path.basename, words) for words in segments)
     for words in segments:
         if words[0] in ("cd", "pushd") and len(words) > 1:
-            cwd = _folder_below(cwd, words[1])
-        elif reason := _refused(words, cwd, elsewhere, with_git):
+            cwd = folder_below(cwd, words[1])
+        elif reason := _refusal_of_command(words, cwd, elsewhere, with_git):
             return reason
         if depth < MAX_DEPTH and _SHELLS & set(map(os.path.basename, words)):
             for word in words[1:]:
@@ -166,7 +163,9 @@ def _without_documents(line: str) -> str:
 def _segments(line: str) -> Iterator[list[str]]:
     """The simple commands of a line, each as its words; redirections stand in them as `>`."""
     lexer = shlex.shlex(line.replace("\\\n", ""), posix=True, punctuation_chars=";&|()<>`\n")
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
     words: list[str] = []
     for word in lexer:
         if word and not word.strip(";&|()`\n"):
@@ -179,188 +178,128 @@ def _segments(line: str) -> Iterator[list[str]]:
         yield words
 
 
-def _refused(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -> str:
-    at, assignments = _program(words)
-    program, arguments = os.path.basename("".join(words[at : at + 1])), words[at + 1 :]  # noqa: PTH119
+def _refusal_of_command(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -> str:
+    """Why a simple command is refused; "" if it is not. `with_git`: its line runs git."""
+    at, assignments = _find_program(words)
+    program = os.path.basename("".join(words[at : at + 1]))  # noqa: PTH119
+    arguments = words[at + 1 :]
     if program.startswith("git-"):
-        program, arguments = "git", [program.removeprefix("git-"), *arguments]
-    if with_git and (reason := _hides(words, program, assignments)):
-        return reason
+        arguments = [program.removeprefix("git-"), *arguments]
+        program = "git"
+    if with_git:
+        reason = _refusal_of_hiding(words, program, assignments)
+        if reason:
+            return reason
     if program == "git":
-        clears = "env" in words[:at] and any(
-            word in ("-i", "-", "--ignore-environment") for word in words[:at]
+        wrappers = words[:at]
+        clears = not {"-i", "-", "--ignore-environment"}.isdisjoint(wrappers)
+        return refusal_of_git_call(
+            arguments,
+            assignments,
+            cwd,
+            elsewhere,
+            clears_environment="env" in wrappers and clears,
         )
-        return _git(arguments, assignments, cwd, elsewhere, clears)
-    if program in ("export", "declare", "typeset", "readonly"):
-        changed = next((word for word in arguments if _CONFIG.match(word.partition("=")[0])), "")
-        return CONFIG.format(changed.partition("=")[0]) if changed else ""
-    if program in ("vibe-gate", "pre-commit", "prek", "husky", "lefthook") and arguments == [
-        "uninstall",
-        *arguments[1:],
-    ]:
-        return "" if "--help" in arguments else UNINSTALL.format(program)
-    if program == "vibe-gate" and arguments[:1] == ["install"] and "--no-stop" in arguments:
-        return NO_STOP
-    if program == "vibe-gate" and arguments[:1] == ["review"] and "--force" in arguments:
-        return "" if "--help" in arguments else NO_FORCE
-    if program == "vibe-gate" and arguments[:1] and arguments[0] in PEOPLES_COMMANDS:
-        is_reading = arguments[1:2] == ["list"] or "--help" in arguments
-        return "" if is_reading else FOR_PEOPLE.format(arguments[0])
-    return _writes(words, program, arguments, cwd, elsewhere)
+    if program in _VARIABLE_PROGRAMS:
+        names = [argument.partition("=")[0] for argument in arguments]
+        config_variable = find_config_variable(names)
+        return CONFIG.format(config_variable) if config_variable else ""
+    reason_of_gate = _refusal_of_gate_command(program, arguments)
+    if reason_of_gate is not None:
+        return reason_of_gate
+    for target in _written_words(words, program, arguments):
+        if _is_hook_file(target.removeprefix("of="), program, cwd, elsewhere):
+            return HOOK_FILES.format(target)
+    return ""
 
 
-def _program(words: list[str]) -> tuple[int, dict[str, str]]:
+def _find_program(words: list[str]) -> tuple[int, dict[str, str]]:
     """Where the program's name stands, behind assignments and programs that only start others; the
     assignments.
     """
     assignments = {}
     for at, word in enumerate(words):
+        name, _, value = word.partition("=")
         if _ASSIGNMENT.match(word):
-            assignments[word.partition("=")[0].rstrip("+")] = word.partition("=")[2]
+            assignments[name.rstrip("+")] = value
         elif os.path.basename(word) not in _WRAPPERS:  # noqa: PTH119
             return at, assignments
-        else:  # options of a wrapper have values of their own: its program is the one that matters here
-            started = (
-                place
-                for place in range(at, len(words))
-                if os.path.basename(words[place]) in _STARTED  # noqa: PTH119
-            )
-            pairs = (word.partition("=") for word in words[at:] if _ASSIGNMENT.match(word))
-            assignments |= {name: value for name, _, value in pairs}
-            return next(started, len(words)), assignments
+        else:
+            assignments |= _assignments_in(words[at:])
+            return _find_started(words, at), assignments
     return len(words), assignments
 
 
-def _hides(words: list[str], program: str, assignments: dict[str, str]) -> str:
-    """Hiding the agent's variables from git, on a line that runs it."""
+def _find_started(words: list[str], at: int) -> int:
+    """Where the program stands that a wrapper starts. Options of a wrapper have values of their
+    own, so only the programs that matter here are looked for.
+    """
+    for place in range(at, len(words)):
+        if os.path.basename(words[place]) in _STARTED:  # noqa: PTH119
+            return place
+    return len(words)
+
+
+def _assignments_in(words: list[str]) -> dict[str, str]:
+    assignments = {}
+    for word in words:
+        if _ASSIGNMENT.match(word):
+            name, _, value = word.partition("=")
+            assignments[name] = value
+    return assignments
+
+
+def _refusal_of_hiding(words: list[str], program: str, assignments: dict[str, str]) -> str:
+    """Why the command may not hide the agent's variables from git; "" if it does not."""
     for name in AGENT_VARIABLES:
-        is_named = any(word in (name, f"-u{name}", f"--unset={name}", f"{name}=") for word in words)
-        if (
-            is_named and program in ("unset", "export", "declare", "typeset", "readonly", "git")
-        ) or assignments.get(name) == "":
+        if assignments.get(name) == "":
+            return HIDDEN.format(name)
+        if program not in ("unset", "git", *_VARIABLE_PROGRAMS):
+            continue
+        if not {name, f"-u{name}", f"--unset={name}", f"{name}="}.isdisjoint(words):
             return HIDDEN.format(name)
     return ""
 
 
-def _git(
-    words: list[str], assignments: dict[str, str], cwd: str, elsewhere: Elsewhere, clears: bool
-) -> str:
-    """A call of git: its own options, then the subcommand. `clears`: it starts with an empty
-    environment.
+def _refusal_of_gate_command(program: str, arguments: list[str]) -> str | None:
+    """Why a command that is about the gate itself is refused, "" if it is not; None of any other
+    command.
     """
-    options: dict[str, str] = {}
-    settings = []
-    at = 0
-    while at < len(words) and words[at][:1] == "-":
-        name, _, value = words[at].partition("=")
-        value = value or "".join(words[at + 1 : at + 2])
-        if name[:2] == "-c" and name[:3] != "--c":
-            settings.append(words[at][2:] or value)
-        elif name == "--config-env":
-            settings.append(value)
-        elif name == "-C":
-            cwd = _folder_below(cwd, value)
-        options[name] = value
-        at += 2 if words[at] in _GLOBAL_WITH_VALUE else 1
-    command, arguments = "".join(words[at : at + 1]), words[at + 1 :]
-    if command == "config" and (
-        not _is_free(cwd, elsewhere) or any(word.startswith("--glo") for word in arguments)
-    ):
-        return _config(arguments)
-    if _is_free(cwd, elsewhere):
-        return ""
-    if changed := next(
-        (name for setting in settings if _is_hooks_path(name := setting.partition("=")[0])), ""
-    ):
-        return HOOKS_PATH.format(changed)
-    if command not in _RUNS_HOOKS:
-        return ""
-    if clears:
-        return HIDDEN.format("`env -i`")
-    if changed := next((name for name in assignments if _CONFIG.match(name)), ""):
-        return CONFIG.format(changed)
-    if other := _other_folder(assignments | options, cwd, elsewhere):
-        return OTHER_FOLDER.format(other)
-    flag = _no_verify(command, arguments)
-    return NO_VERIFY.format(command, flag) if flag else ""
+    command = "".join(arguments[:1])
+    is_help = "--help" in arguments
+    if command == "uninstall" and program in _GATE_PROGRAMS:
+        return "" if is_help else UNINSTALL.format(program)
+    if program != "vibe-gate":
+        return None
+    if command == "install" and "--no-stop" in arguments:
+        return NO_STOP
+    if command == "review" and "--force" in arguments:
+        return "" if is_help else NO_FORCE
+    if command in PEOPLES_COMMANDS:
+        is_reading = is_help or arguments[1:2] == ["list"]
+        return "" if is_reading else FOR_PEOPLE.format(command)
+    return None
 
 
-def _other_folder(assignments: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
-    """The option or variable by which git would use another git folder for this working tree; "" if
-    none does.
-    """
-    tree = assignments.get("--work-tree", assignments.get("GIT_WORK_TREE", "."))
-    for name in ("--git-dir", "GIT_DIR", "GIT_COMMON_DIR", "--exec-path", "GIT_EXEC_PATH"):
-        if name in assignments and (
-            "EXEC" in name.upper() or elsewhere(_joined(cwd, assignments[name]))
-        ):
-            return "" if elsewhere(_joined(cwd, tree)) else name
-    return ""
+def _written_words(words: list[str], program: str, arguments: list[str]) -> list[str]:
+    """The words that name what a command may write or remove: by redirections, then by itself."""
+    targets = [target for mark, target in pairwise(words) if mark in _REDIRECTIONS]
+    if program == "find":
+        if not {"-delete", "-exec", "-execdir"}.isdisjoint(arguments):
+            targets += arguments[:1]
+        return targets
+    if program not in _WRITERS or _leaves_files(program, arguments):
+        return targets
+    if program in ("cp", "ln", "install", "rsync"):
+        return targets + arguments[-1:]
+    return targets + arguments
 
 
-def _is_free(folder: str, elsewhere: Elsewhere) -> bool:
-    """Whether a folder is not this repository's, or cannot be known before the line runs: git's
-    hook knows it.
-    """
-    return folder == UNKNOWN or elsewhere(folder)
-
-
-def _is_hooks_path(name: str) -> bool:
-    return name.lower() in ("core.hookspath", "include.path") or name.lower().startswith(
-        "includeif."
-    )
-
-
-def _config(words: list[str]) -> str:
-    """`git config core.hooksPath` may be read, not changed."""
-    changes = any(word.startswith(_CHANGES) for word in words)
-    for at, word in enumerate(words):
-        if _is_hooks_path(word) and (at + 1 < len(words) or changes):
-            return HOOKS_PATH.format(word)
-        if word == "core" and any(before.startswith(("--rem", "--ren")) for before in words[:at]):
-            return HOOKS_PATH.format("core")
-    return ""
-
-
-def _no_verify(command: str, words: list[str]) -> str:
-    """The option by which hooks are left out; "" if there is none."""
-    at = 0
-    if any(word.startswith("--dry") for word in words):
-        return ""
-    while at < len(words) and words[at] != "--":
-        word = words[at]
-        if word.startswith("--no-v") and "--no-verify".startswith(word) and command != "am":
-            return word
-        if word in ("--message", "--file", "--author", "--date"):
-            at += 1
-        elif command == "commit" and word[:1] == "-" and word[1:2] != "-":
-            letters = re.split(f"[{_WITH_VALUE}]", word[1:], maxsplit=1)
-            if "n" in letters[0]:
-                return word
-            at += len(letters) == 2 and not letters[1] and word[-1] not in "uS"
-        at += 1
-    return ""
-
-
-def _writes(
-    words: list[str], program: str, arguments: list[str], cwd: str, elsewhere: Elsewhere
-) -> str:
-    """A program or a redirection that changes git's hooks or configuration."""
-    targets = [
-        words[at + 1] for at, word in enumerate(words[:-1]) if word in (">", ">>", ">|", "&>")
-    ]
-    in_place = program not in ("sed", "perl") or any(
-        word[:1] == "-" and "i" in word for word in arguments
-    )
-    adds = program == "chmod" and "+" in "".join(arguments[:2])
-    if program in _WRITERS and in_place and not adds:
-        targets += arguments[-1:] if program in ("cp", "ln", "install", "rsync") else arguments
-    elif program == "find" and {"-delete", "-exec", "-execdir"} & set(arguments):
-        targets += arguments[:1]
-    for target in targets:
-        if _is_hook_file(target.removeprefix("of="), program, cwd, elsewhere):
-            return HOOK_FILES.format(target)
-    return ""
+def _leaves_files(program: str, arguments: list[str]) -> bool:
+    """Whether such a program, called so, takes nothing from the files that it names."""
+    if program in ("sed", "perl"):
+        return not any(word.startswith("-") and "i" in word for word in arguments)
+    return program == "chmod" and "+" in "".join(arguments[:2])
 
 
 def _is_hook_file(word: str, program: str, cwd: str, elsewhere: Elsewhere) -> bool:
@@ -369,7 +308,7 @@ def _is_hook_file(word: str, program: str, cwd: str, elsewhere: Elsewhere) -> bo
     """
     if cwd == UNKNOWN and not word.startswith(("/", "~")):
         return False
-    path = _joined(cwd, word)
+    path = path_from_folder(cwd, word)
     match = _HOOK_PATH.search(path)
     if match is None:
         return False
@@ -377,24 +316,4 @@ def _is_hook_file(word: str, program: str, cwd: str, elsewhere: Elsewhere) -> bo
     if not removes and "/.git/" not in path and "/.husky/_/" not in path:
         return False
     repository = path[: match.start()] or "/"
-    return not _is_free(_path_if_known(repository, cwd), elsewhere)
-
-
-def _folder_below(folder: str, word: str) -> str:
-    """The folder that a word of a command names; UNKNOWN if only a shell can say which it is."""
-    if folder == UNKNOWN and not word.startswith(("/", "~")):
-        return UNKNOWN
-    return _path_if_known(_joined(folder, word), folder)
-
-
-def _path_if_known(path: str, cwd: str) -> str:
-    """The path, or UNKNOWN if a word behind `cwd` has what a shell replaces, and no file is called
-    so.
-    """
-    words = "" if path == cwd else path.removeprefix(f"{cwd}/")
-    is_replaced = "$" in words or "`" in words
-    return UNKNOWN if is_replaced and not os.path.lexists(path) else path
-
-
-def _joined(folder: str, path: str) -> str:
-    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+    return not is_free(path_if_known(repository, cwd), elsewhere)

@@ -27,8 +27,10 @@ def read_settings(path: Path, below: Path) -> str | None:
     cannot be read.
     """
     content = read_file(path, below)
+    if content is None:
+        return None
     try:
-        return None if content is None else content.decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{_quoted_path(path)} cannot be read: {error}. Nothing was changed."
@@ -75,7 +77,7 @@ def write_file(path: Path, below: Path, content: bytes | None) -> None:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(
                 descriptor, mode
-            )  # whatever the umask takes away: the file keeps who may read and write it
+            )  # whoever may read and write it keeps that despite the umask
             file.write(content)
         temporary.replace(path)
     except OSError as error:
@@ -108,21 +110,28 @@ def drop_hooks(text: str, name: str) -> str | None:
     if not hooks_of(text, name):
         return text
     document = _document(text, name)
-    remaining = {event: _without_ours(groups) for event, groups in document["hooks"].items()}
-    document["hooks"] = {event: groups for event, groups in remaining.items() if groups}
-    if not document["hooks"]:
+    remaining: dict[str, list[Any]] = {}
+    for event, groups in document["hooks"].items():
+        other_groups = _without_ours(groups)
+        if other_groups:
+            remaining[event] = other_groups
+    if remaining:
+        document["hooks"] = remaining
+    else:
         del document["hooks"]
-    return _laid_out(document, text) if document else None
+    if not document:
+        return None
+    return _laid_out(document, text)
 
 
 def hooks_of(text: str, name: str) -> dict[str, list[Any]]:
     """Our own groups by event, in the order of the text. UsageError, naming the file `name`."""
-    hooks = _document(text, name).get("hooks", {})
-    ours = {
-        event: [group for group in groups if any(map(_is_ours, _hooks(group)))]
-        for event, groups in hooks.items()
-    }
-    return {event: groups for event, groups in ours.items() if groups}
+    our_hooks: dict[str, list[Any]] = {}
+    for event, groups in _document(text, name).get("hooks", {}).items():
+        our_groups = [group for group in groups if any(map(_is_ours, _hooks(group)))]
+        if our_groups:
+            our_hooks[event] = our_groups
+    return our_hooks
 
 
 def has_script(hooks: Groups, script: str) -> bool:
@@ -168,14 +177,15 @@ def _document(text: str, name: str) -> dict[str, Any]:
         ) from error
     if not isinstance(document, dict):
         raise UsageError(f"{name} is no JSON object; mend it first. Nothing was changed.")
-    hooks = document.get("hooks", {})
-    if not isinstance(hooks, dict) or not all(
-        isinstance(groups, list) for groups in hooks.values()
-    ):
+    if not _is_lists_by_event(document.get("hooks", {})):
         raise UsageError(
             f'"hooks" in {name} is not an object of lists by event. Nothing was changed.'
         )
     return document
+
+
+def _is_lists_by_event(hooks: object) -> bool:
+    return isinstance(hooks, dict) and all(isinstance(groups, list) for groups in hooks.values())
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,12 +202,18 @@ def _laid_out(document: dict[str, Any], like: str) -> str:
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     if _HALF.search(text):  # an escape in the JSON that no UTF-8 can spell
         text = json.dumps(document, indent=indent)
-    text += "\n" if like.endswith("\n") else ""
-    return text.replace("\n", "\r\n") if "\r\n" in like else text
+    if like.endswith("\n"):
+        text += "\n"
+    if "\r\n" in like:
+        text = text.replace("\n", "\r\n")
+    return text
 
 
 def _hooks(group: object) -> list[Any]:
-    hooks = group.get("hooks") if isinstance(group, dict) else None
+    """The hooks of a group; none of what is no group."""
+    if not isinstance(group, dict):
+        return []
+    hooks = group.get("hooks")
     return hooks if isinstance(hooks, list) else []
 
 

@@ -176,7 +176,9 @@ def keep(spool: bytes, text: bytes, event: dict[str, object], agent: str = "") -
     """Keep the event in the folder of its session, `<agent>.<id>` or the id alone, and what the
     stop hook has to know of it. OSError.
     """
-    session = (agent + "." if agent else "") + session_of(event)
+    session = session_of(event)
+    if agent:
+        session = agent + "." + session
     try:  # first, and whatever becomes of the event: the stop hook needs no more
         if call := call_line(event, spool):
             append(spool, session.encode(), call, CALLS)
@@ -188,14 +190,12 @@ def keep_event(spool: bytes, text: bytes, event: dict[str, object], session: str
     """Append the event, as it came, to the session's spool. OSError."""
     # Within a JSON string a line feed is always escaped: these stand between tokens.
     line = text.strip().replace(b"\n", b" ").replace(b"\r", b" ")
-    folder = os.fsencode(text_of(event, "cwd") or ".")
-    top = linked_top(folder, spool)
-    worktree = b'"worktree":"%b",' % top if top else b""
-    append(
-        spool,
-        session.encode(),
-        b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, line),
-    )
+    now_ms = time.time_ns() // 1_000_000
+    worktree = b""
+    top = linked_top(os.fsencode(text_of(event, "cwd") or "."), spool)
+    if top:
+        worktree = b'"worktree":"%b",' % top
+    append(spool, session.encode(), b'{"ts":%d,%b"event":%b}\n' % (now_ms, worktree, line))
 
 
 def call_line(event: dict[str, object], spool: bytes) -> bytes:
@@ -203,25 +203,38 @@ def call_line(event: dict[str, object], spool: bytes) -> bytes:
 
     The path of a file that the call wrote, or, of a command, when it ran; never what it said.
     """
-    kind, tool = text_of(event, "hook_event_name"), text_of(event, "tool_name")
-    call: dict[str, object] = {"ts": time.time_ns() // 1_000_000}
-    if kind in ENDED_CALLS and tool not in READING_TOOLS:
-        call_input = event.get("tool_input")
-        call_input = call_input if isinstance(call_input, dict) else {}
-        if tool in COMMAND_TOOLS and only_reads(text_of(call_input, "command")):
-            return b""
-        cwd = text_of(event, "cwd")
-        cwd = cwd if is_path(cwd) else ""
-        paths = written_paths(tool, call_input, cwd)
-        place = os.path.dirname(paths[0]) if paths else cwd or "."  # noqa: PTH120
-        tree = os.fsdecode(own_tree(os.fsencode(place), spool))
-        call |= {"paths": paths, "tree": tree, "ms": event.get("duration_ms")}
-        call["goes_on"] = call_input.get("run_in_background") is True
+    kind = text_of(event, "hook_event_name")
+    fields: dict[str, object] = {}
+    if kind in ENDED_CALLS:
+        fields = fields_of_call(event, spool)
     elif kind in PROMPTS and not text_of(event, "prompt").startswith(GIVEN_BACK):
-        call["head"] = head_of(os.fsencode(text_of(event, "cwd") or "."))
-    else:
+        fields = {"head": head_of(os.fsencode(text_of(event, "cwd") or "."))}
+    if not fields:
         return b""
+    call = {"ts": time.time_ns() // 1_000_000, **fields}
     return json.dumps(call).encode() + b"\n"
+
+
+def fields_of_call(event: dict[str, object], spool: bytes) -> dict[str, object]:
+    """What a call that ended may have written, and when it ran; {} if it only read."""
+    tool = text_of(event, "tool_name")
+    call_input = event.get("tool_input")
+    if not isinstance(call_input, dict):
+        call_input = {}
+    is_command = tool in COMMAND_TOOLS
+    if tool in READING_TOOLS or (is_command and only_reads(text_of(call_input, "command"))):
+        return {}
+    cwd = text_of(event, "cwd")
+    if not is_path(cwd):
+        cwd = ""
+    paths = written_paths(tool, call_input, cwd)
+    place = os.path.dirname(paths[0]) if paths else cwd or "."  # noqa: PTH120
+    return {
+        "paths": paths,
+        "tree": os.fsdecode(own_tree(os.fsencode(place), spool)),
+        "ms": event.get("duration_ms"),
+        "goes_on": call_input.get("run_in_background") is True,
+    }
 
 
 def head_of(folder: bytes) -> str:
@@ -304,9 +317,7 @@ def append(spool: bytes, session: bytes, line: bytes, file: bytes = b"/events.nd
             status = os.fstat(descriptor)
             if status.st_mode & 0o170000 != 0o100000:  # S_ISREG, without the import
                 raise OSError("no file lies in the place of the spool")
-            if not same_file(
-                path, status
-            ):  # a reader has taken it since it was opened: begin the next one
+            if not same_file(path, status):  # a reader has taken it: begin the next one
                 continue
             if status.st_size + len(line) > MAX_SPOOL_BYTES:
                 raise ValueError("the session's spool is full")
@@ -395,9 +406,9 @@ def is_used(project: bytes) -> bool:
     if common is None:
         return False
     folders = (root_of(project) + b"/.vibe-gate", common + b"/vibe-gate")
-    return any(map(os.path.isdir, folders)) or b"vibe-gate" in beginning(
-        common + b"/hooks/pre-commit"
-    )
+    if any(map(os.path.isdir, folders)):
+        return True
+    return b"vibe-gate" in beginning(common + b"/hooks/pre-commit")
 
 
 def root_of(project: bytes) -> bytes:
@@ -450,9 +461,7 @@ def has_own_hook(project: bytes, event: str, script: str, agent: str = "") -> bo
     """Whether the project's settings start this script of vibe-gate for the event, as `install`
     writes it.
     """
-    if (
-        agent == "codex"
-    ):  # which looks for them there, the others in the folder in which they are started
+    if agent == "codex":  # the others look for them in the folder in which they are started
         project = root_of(project)
     texts = [beginning(project + name, MAX_SETTINGS_BYTES) for name in PROJECT_SETTINGS[agent]]
     return any(starts(text, event, script) for text in texts)
@@ -465,10 +474,9 @@ def starts(settings: bytes, event: str, script: str) -> bool:
         keys |= {"async"}
     try:
         groups = json.loads(settings)["hooks"][event]
-        matching_groups = [
-            group for group in groups if script == "guard" or not group.get("matcher")
-        ]
-        for group in matching_groups:
+        if script != "guard":
+            groups = [group for group in groups if not group.get("matcher")]
+        for group in groups:
             for hook in group["hooks"]:
                 if hook.get("type") != "command" or not keys.issuperset(hook):
                     continue
