@@ -27,7 +27,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -152,21 +151,67 @@ def _start(folder: Path) -> None:
 
 def serve(place: str, *descriptors: str) -> None:
     """Fork a child for each request at the first of two sockets, until the worker at the other is
-    gone.
+    gone. A client that goes away takes its child with it.
     """
     folder = Path(place)
     listening, worker = (socket.socket(fileno=int(number)) for number in descriptors)
     _load()
     gc.freeze()  # no child looks through it for garbage
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
-    while worker not in select.select([listening, worker], [], [])[0]:
-        client, _ = listening.accept()
-        if os.fork() == 0:
-            listening.close()
-            worker.close()
-            _watch(folder, client)
-        client.close()
+    ends, wakeup = socket.socketpair()
+    wakeup.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wakeup.fileno())
+    clients: dict[int, socket.socket] = {}
+    """By the process that works for them."""
+    while True:
+        watched = [listening, worker, ends, *clients.values()]
+        ready = select.select(watched, [], [])[0]
+        if worker in ready:
+            break
+        for process, client in list(clients.items()):
+            if client in ready:
+                os.kill(process, signal.SIGTERM)
+                clients.pop(process).close()
+        if ends in ready:
+            ends.recv(4096)
+            _tell_ends(clients)
+        if listening in ready:
+            client, _ = listening.accept()
+            try:
+                files, words = _read_request(client)
+            except (OSError, ValueError):  # it is gone already
+                client.close()
+                continue
+            process = os.fork()
+            if process == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for inherited in (*watched, wakeup, client):
+                    inherited.close()
+                os._exit(_main(folder, files, words))
+            clients[process] = client
+            for file in files:
+                os.close(file)
+    for process in clients:
+        os.kill(process, signal.SIGTERM)
     shutil.rmtree(folder)
+
+
+def _read_request(client: socket.socket) -> tuple[list[int], list[bytes]]:
+    """The files and the words of `asking.ask`. OSError, ValueError if it was cut."""
+    head, files, _, _ = socket.recv_fds(client, 12, 4)
+    return files, client.recv(int(head), socket.MSG_WAITALL).split(b"\0")
+
+
+def _tell_ends(clients: dict[int, socket.socket]) -> None:
+    """Tell the clients of children that ended how they did."""
+    with contextlib.suppress(ChildProcessError):  # there is no child any more
+        while (end := os.waitpid(-1, os.WNOHANG))[0]:
+            client = clients.pop(end[0], None)
+            if client is None:
+                continue
+            with contextlib.suppress(OSError), client:
+                client.sendall(b"%d" % os.waitstatus_to_exitcode(end[1]))
 
 
 def _load() -> None:
@@ -208,30 +253,6 @@ def _build(base: type[Struct]) -> None:
         with contextlib.suppress(NameError):
             keys_of(kind)
         _build(kind)
-
-
-def _watch(folder: Path, client: socket.socket) -> None:
-    """Fork once more; wait for that process, and say how it ended. A client that goes away takes it
-    with it.
-    """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    head, files, _, _ = socket.recv_fds(client, 12, 4)
-    words = client.recv(int(head), socket.MSG_WAITALL).split(b"\0")
-    child = os.fork()
-    if child == 0:
-        client.close()
-        os._exit(_main(folder, files, words))
-
-    def end() -> None:
-        with contextlib.suppress(OSError):
-            client.recv(1)
-            os.kill(child, signal.SIGTERM)
-
-    threading.Thread(target=end, daemon=True).start()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with contextlib.suppress(OSError):
-        client.sendall(b"%d" % code)
-    os._exit(0)
 
 
 def _run_as_script() -> int:

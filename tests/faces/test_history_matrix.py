@@ -5,10 +5,10 @@ is named.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import forked
 import pytest
 from acting import Job, Runner, example
 from repos import Repo, gated
@@ -20,7 +20,7 @@ CHECKED = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "clean"\nkind = "chec
 GATE = """\
 #!/bin/sh
 case "$*" in *"--shard $FAILING/"*) echo "the disk is full" >&2; exit 3;; esac
-exec {python} -m vibe_gate "$@"
+exec {program} "$@"
 """
 
 
@@ -49,7 +49,10 @@ def run_workflow(
     """
     programs = place / "programs"
     programs.mkdir(parents=True)
-    for name, text in (("vibe-gate", GATE.format(python=sys.executable)), ("pipx", "#!/bin/sh\n")):
+    for name, text in (
+        ("vibe-gate", GATE.format(program=forked.programs() / "vibe-gate")),
+        ("pipx", "#!/bin/sh\n"),
+    ):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     path = f"{programs}:{environ['PATH']}"

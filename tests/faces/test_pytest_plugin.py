@@ -248,7 +248,7 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
             "-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml"
         )
     live.assert_outcomes(passed=3, failed=3)
-    again = project.runpytest_subprocess(
+    again = project.runpytest_inprocess(
         "-rA", "test_suite.py"
     )  # its folder has what the first run left
     assert outcomes(again) == outcomes(live)
@@ -415,7 +415,7 @@ def test_ctrl_c_leaves_no_agent(project, monkeypatch, quick, arguments):
 def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     Repo(pytester.path, environ)
-    done = pytester.runpytest_subprocess("--vibe-strict", "-n2", "--vibe-report=pages")
+    done = pytester.runpytest_subprocess("--vibe-strict", "--vibe-report=pages")
     done.stdout.re_match_lines([r"7 in all +27 +[1-9][\d,]* +0\.[0-9]*[1-9]"])
     done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
     index = html.fromstring((pytester.path / "pages/index.html").read_text())
