@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from syntax import nodes_of
 
 import vibe_gate
 from vibe_gate import errors
@@ -84,7 +85,7 @@ def parsed_modules() -> list[ParsedModule]:
     modules = []
     for path in MODULES:
         tree = ast.parse(path.read_text())
-        nodes = list(ast.walk(tree))
+        nodes = nodes_of(tree)
         classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         name = str(path.relative_to(ROOT / "vibe_gate"))

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from syntax import nodes_of
 
 TESTS = Path(__file__).parent
 FILES = sorted(path for path in TESTS.rglob("*.py") if "gates" not in path.parts)
@@ -34,7 +35,7 @@ def unresolved_names(source: str) -> Iterator[str]:
     modules: dict[str, ModuleType] = {}
     bound_names = set()
     attributes = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("vibe_gate."):
             for alias in node.names:
                 value = read_name(str(node.module), alias.name)

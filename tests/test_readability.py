@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from syntax import nodes_of
 
 PACKAGE = Path(__file__).resolve().parents[1] / "vibe_gate"
 DEBT_FILE = Path(__file__).with_name("readability_debt.toml")
@@ -131,7 +132,7 @@ def offences_of(trees: Trees) -> list[Offence]:
     """Every offence of these modules."""
     offences = [*repeated_functions(trees), *repeated_files(trees)]
     for path, tree in trees.items():
-        nodes = list(ast.walk(tree))
+        nodes = nodes_of(tree)
         offences += dense_expressions(path, nodes)
         offences += vague_names(path, nodes)
     return offences
