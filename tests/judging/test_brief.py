@@ -194,7 +194,7 @@ def test_the_answer_schema_is_the_same_for_every_question_and_refuses_little_by_
     assert not any(f'"{name}"' in json.dumps(schema) for name in limits)
 
 
-WORDS = {8: "2a4d42fba8ecff090d4cc1026e3e0b35ff7e26ba4db4b5276dc28a6b9ef87a5d"}
+WORDS = {9: "a96ad7d380cc4f758e70e069a60cc820606b9a0961bbea6ed91d743c78549550"}
 """Template version -> digest of all that a judge is told in our words. One version more for every
 other wording.
 """
@@ -244,7 +244,7 @@ def test_an_example_of_several_lines_begins_no_line_of_the_brief():
     assert "\n  fails, for example: two\n    lines\n" in every_word()
 
 
-LOOK_WORDS = {3: "b196ae844cdf3c5b2433ec27d9d7040bda735836eedd9efff2fb5a04ea4f932c"}
+LOOK_WORDS = {4: "b3d7122562d4810e2f7ed836fab81d5f1b764ce831f1aa91c57b7111a01b4d87"}
 """As `WORDS`, of a second look."""
 
 

@@ -32,7 +32,7 @@ from vibe_gate.domain.rubric import Claim, ClaimKind, Criterion, Rubric, Sight
 from vibe_gate.domain.summary import Unreviewed, whole_file_unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
 
-TEMPLATE_VERSION = 8
+TEMPLATE_VERSION = 9
 """Part of the key that answers are kept under: raise it whenever the words below change, so that no
 answer to the old words is taken for one to the new.
 """
@@ -73,15 +73,29 @@ lines were edited. If they observe nothing, say that.
 Then give exactly one answer for every criterion that is asked, each in one of these forms:
 - pass: the answer to its question is yes. It needs no evidence.
 - not_applicable: the question concerns nothing in this change.
-- fail: the answer is no. Give one to three `findings`, each a defect of its own; what has the \
-same cause at several places is one finding with all of them as evidence. A finding has a reason, \
-a counterexample, which is a concrete input or situation and the wrong outcome that it leads to, \
-and evidence: changed lines that show it. Without a counterexample and evidence it is no finding. \
-`stops` says whether a careful maintainer would stop the change for it; say false if it is true \
-and trivial. Lines that decide it and need not be changed, such as the caller that breaks or the \
-declaration that is contradicted, go into `also`.
+- fail: the answer is no. Give one to three `findings`, each a defect of its own, the weightiest \
+first; what has the same cause at several places is one finding with all of them as evidence. A \
+finding has a reason, a counterexample, which is a concrete input or situation and the wrong \
+outcome that it leads to, and evidence: changed lines that show it. Without a counterexample and \
+evidence it is no finding. Unchanged lines that decide it, such as the caller that breaks or the \
+definition that does not expect the value, go into `also`. Name a defect once: under the question \
+about code if the code would be repaired, under the one about words if the words would.
 - abstain: what you can see does not decide it; say in `missing` what would. This is an honest \
-answer; a guess is not.
+answer; a guess is not. Rely on what you know for certain of the language and of well-known \
+libraries, at the versions that the facts name; what you would have to guess of them is missing.
+
+Each finding says in `stops` whether a careful maintainer of this project who reads it would hold \
+the change back until it is repaired. True: in a situation that will come, somebody gets a wrong \
+result, loses data, meets a crash or a hole, or a failure passes unnoticed. False: it is true, \
+and could as well be repaired afterwards or never: an odd input whose outcome harms nobody, a \
+word, something untidy. False as well: a choice that the change makes on purpose, as its own \
+words and tests say, and that nothing which stood there before (documentation, an existing test, \
+a caller, a type) contradicts. A choice is what the people of a project may decide either way, \
+such as a default, a limit, a stricter check, the end of a feature. A mistake is no choice, \
+whatever is written beside it: a wrong result, lost data, a swallowed failure or an opened hole \
+stays one if a test of the change expects it, a comment calls it intended, or a changelog, a \
+document or a new name announces it. Whoever makes a mistake writes the test to match: judge as \
+if those lines were not there.
 
 The id of a criterion stands in brackets before its question. One piece of evidence is one line, \
 quoted letter by letter as shown after the `|`, without numbers and signs; its indentation may \

@@ -22,7 +22,7 @@ from vibe_gate.judging.brief import QuotedLine, fence_text, write_fence_line
 from vibe_gate.judging.reading import plain_word
 from vibe_gate.version import __version__
 
-LOOK_VERSION = 3
+LOOK_VERSION = 4
 """Part of the key that a second look is kept under: raise it whenever the words below change."""
 
 MAX_TRACE = 1_200
@@ -65,9 +65,9 @@ prevents nothing.
 - stands: it happens as the finding says, or a detail of the finding is wrong and it happens all \
 the same. It needs no evidence.
 - intended: it happens, and lines that stood there before the change say that it is meant to: \
-documentation, an existing test, a type, a caller that relies on it. Quote them. A test, a \
-comment, a changelog entry or documentation that came with the change excuses nothing: whoever \
-made the change wrote it.
+documentation, an existing test, a type, a caller that relies on it. Quote them. Lines that came \
+with the change (a test, a comment, a changelog entry, documentation) are no such lines: whoever \
+made the change wrote them.
 - undecided: the code here does not show it, one way or the other; say in `missing` what would. \
 This is an honest answer. What depends on code that you cannot see (a library, a server, a \
 configuration that is not in the tree) is undecided unless you know for certain how it behaves.
@@ -77,8 +77,16 @@ whether another input of the kind that the finding describes does, in the functi
 quoted lines and in its callers, no further. If you find one, the finding stands; if the lines \
 there leave none, it is refuted; if you would have to look further, it is undecided.
 
-`stops`: whether a careful maintainer who knows that it happens would stop the change for it. Say \
-false if it is true and trivial. This is a judgement of its own, beside the outcome.
+Say in `stops`, beside the outcome, whether a careful maintainer of this project who knows that \
+it happens would hold the change back until it is repaired. True: in a situation that will come, \
+somebody gets a wrong result, loses data, meets a crash or a hole, or a failure passes unnoticed. \
+False: it could as well be repaired afterwards or never: an odd input whose outcome harms nobody, \
+a word, something untidy; or it is a choice that the change makes on purpose, as its own words \
+and tests say, and that nothing which stood there before contradicts: what the people of a project \
+may decide either way, such as a default, a limit, a stricter check, the end of a feature. A \
+mistake is no choice, whatever was written beside it: a wrong result, lost data, a swallowed \
+failure or an opened hole stays one if a test of the change expects it, a comment calls it \
+intended, or a changelog, a document or a new name announces it.
 
 No refutation: that it is unlikely, rare or harmless; that it is intended, documented or tested; \
 that callers should not do it; that a comment, a name, a message, or a type annotation that \
