@@ -1,4 +1,4 @@
-"""Records every cassette of the tree anew, after a change of what a judge is told: `python
+"""Records every cassette of the tree anew, and the picture of the demo, after a change of what a judge is told: `python
 tests/record_cassettes.py`.
 
 There is no model behind them: the answers stand in the scripts that this one runs.
@@ -12,7 +12,12 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-SCRIPTS = ("faces/record_demo.py", "run/record_cases.py", "faces/record_pytest_example.py")
+SCRIPTS = (
+    "faces/record_demo.py",
+    "run/record_cases.py",
+    "faces/record_pytest_example.py",
+    "../docs/images/make.py",
+)
 
 
 def main() -> None:

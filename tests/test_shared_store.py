@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from answers import answers, fails, passes, said
 from command import vibe_gate
+from fail_votes import looks_of
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from walks import LAST, awaited, walked
 from wire import answer, answering
@@ -151,8 +152,11 @@ def test_a_second_look_at_a_fail_of_a_judge_who_saw_a_prompt_stays_in_the_clone(
     look = {"trace": "main -> load", "outcome": "stands", "reason": "So it is.", "evidence": []}
     done = team.review(repo, failed, failed, look)
     assert done.exit_code == 1
-    looks = [vote.second_look for criterion in done.summary.criteria for vote in criterion.votes]
-    assert {look.outcome for look in looks if look} == {"stands"}
+    looks = []
+    for criterion in done.summary.criteria:
+        for vote in criterion.votes:
+            looks += looks_of(vote)
+    assert {look.outcome for look in looks} == {"stands"}
     # The vote of the judge who was shown no prompt: as about the trees, and as about its brief.
     assert len(evidence_of(team)) == 2
 

@@ -124,10 +124,8 @@ def test_what_a_session_does_besides_what_it_was_asked_fails_and_the_prompt_stay
     summary = done.json
     outcomes = {one["id"]: one["outcome"] for one in summary["rubrics"][0]["criteria"]}
     assert outcomes == {"asked-for": "fail", "nothing-left-out": "pass", "nothing-weakened": "fail"}
-    assert (
-        done.code,
-        summary["rubrics"][0]["criteria"][0]["votes"][0]["evidence"][0]["standing"],
-    ) == (1, "holds")
+    (defect,) = summary["rubrics"][0]["criteria"][0]["votes"][0]["defects"]
+    assert (done.code, defect["evidence"][0]["standing"]) == (1, "holds")
     bundle = repo.path / summary["bundle"]
     sealed = [(bundle / name).read_text() for name in ("summary.json", "receipt.json", "run.json")]
     assert nothing_of_it(
