@@ -78,12 +78,14 @@ class FolderFiles:
     def _paths_below(self, prefix: str, without: str) -> Sequence[str]:
         """The paths of everything below the folder, but for the contents of `without`."""
         top = self._root / prefix
-        excluded = self._root / without if without else None
-        found_paths = [top] if top.is_symlink() else []
+        excluded_folder = self._root / without if without else None
+        all_paths: list[Path] = []
+        if top.is_symlink():
+            all_paths.append(top)
         for folder, folders, files in os.walk(top):
-            found_paths += [Path(folder, name) for name in (*folders, *files)]
-            folders[:] = [name for name in folders if Path(folder, name) != excluded]
-        return sorted(path.relative_to(self._root).as_posix() for path in found_paths)
+            all_paths += [Path(folder, name) for name in (*folders, *files)]
+            folders[:] = [name for name in folders if Path(folder, name) != excluded_folder]
+        return sorted(path.relative_to(self._root).as_posix() for path in all_paths)
 
 
 def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | None:
@@ -214,10 +216,10 @@ def _read_definitions(tree: DefinitionTree, revision: str, origin: Origin) -> _D
             sources[path] = file
     definitions = _read_sources(sources, rubric_names, mistakes_by_path)
     gate_file = definitions.gate_file
-    offered_names = []
-    for name in OFFERED:
-        if gate_file and name in gate_file.named_rubrics and name not in rubric_names:
-            offered_names.append(name)
+    offered_names: list[str] = []
+    if gate_file is not None:
+        absent_names = gate_file.named_rubrics.difference(rubric_names)
+        offered_names += [name for name in OFFERED if name in absent_names]
     rubric_names += offered_names
     baselines = read_baselines(tree, mistakes)
     digests = [(path, source.digest) for path, source in sources.items()]

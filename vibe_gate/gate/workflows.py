@@ -75,21 +75,21 @@ def with_workflows(
     for path in _files_in(tree, CLAUDE_AGENTS, ".md"):
         name = stem(path)
         if name in agents:
-            message = f"defines the same agent as {paths.quote(f'{AGENTS}{name}.toml')}"
-            mistakes[path] = [Mistake(paths.quote(path), 1, "", message, "rename one of them")]
+            mistakes[path] = [_mistake_of_twin("agent", path, f"{AGENTS}{name}.toml")]
             continue
         raw = tree.read(path) or b""
         agent_mistakes: list[Mistake] = []
         agents[name] = read_claude_agent(path, raw, agent_mistakes)
         is_used = name in used_names
-        if is_used or any(name.encode() in code for code in python_workflows.values()):
+        is_mentioned = any(name.encode() in code for code in python_workflows.values())
+        if is_used or is_mentioned:
             digests[path] = digest_of(raw)
         if is_used:
             mistakes[path] = agent_mistakes
         else:
             refused += agent_mistakes
     known_agents = {FIXER.id: FIXER, **agents}
-    workflows = []
+    workflows: list[WorkflowDefinition | None] = []
     for path, source in toml_workflows.items():
         workflows.append(read_workflow(source, tree, rubrics, known_agents, mistakes[path]))
     for path, raw in python_workflows.items():
@@ -97,19 +97,25 @@ def with_workflows(
         workflows.append(read_python(path, raw, mistakes[path]))
         toml_path = path.removesuffix(".py") + ".toml"
         if toml_path in toml_workflows:
-            message = f"defines the same workflow as {paths.quote(toml_path)}"
-            mistakes[path].append(Mistake(paths.quote(path), 1, "", message, "rename one of them"))
+            mistakes[path].append(_mistake_of_twin("workflow", path, toml_path))
     right_workflows = sorted(filter(None, workflows), key=lambda workflow: workflow.id)
     for workflow in right_workflows:
         digests |= {path: digest_of(raw) for path, raw in workflow.files}
+    right_agents = [agent for _, agent in sorted(agents.items()) if agent]
     new_gate = replace(
         gate,
-        agents=tuple(agent for _, agent in sorted(agents.items()) if agent),
+        agents=tuple(right_agents),
         workflows=tuple(right_workflows),
         digests=tuple(sorted([*gate.digests, *digests.items()])),
         refused=tuple((stem(paths.unquote(mistake.file)), str(mistake)) for mistake in refused),
     )
     return new_gate, refused
+
+
+def _mistake_of_twin(kind: str, path: str, twin_path: str) -> Mistake:
+    """That two files define the same agent or workflow."""
+    message = f"defines the same {kind} as {paths.quote(twin_path)}"
+    return Mistake(paths.quote(path), 1, "", message, "rename one of them")
 
 
 def _read_agents(

@@ -334,8 +334,9 @@ def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
 
 def _sentence(tree: DefinitionTree) -> str:
     gate = load_gate(tree, revision=WORKTREE, origin="trusted") or loading.built_in_gate(tree)
-    cases = len(read_cases(tree, gate.rubrics)[0])
-    if gate.origin == "built-in" and not gate.agents + gate.workflows:
+    cases, _ = read_cases(tree, gate.rubrics)
+    case_count = len(cases)
+    if gate.origin == "built-in" and not gate.agents and not gate.workflows:
         return "ok: no definitions in the working tree; the built-in gate applies. `vibe-gate init` writes starters.\n"
     judged = sum(len(rubric.judge_criteria) for rubric in gate.rubrics)
     checked = sum(len(rubric.check_criteria) for rubric in gate.rubrics)
@@ -344,9 +345,14 @@ def _sentence(tree: DefinitionTree) -> str:
         counted(judged, "judge question"),
         counted(checked, "check"),
     ]
-    counts += [counted(len(gate.agents), "agent")] if gate.agents else []
-    counts += [counted(len(gate.workflows), "workflow")] if gate.workflows else []
-    counts += [counted(cases, "case")] if cases else []
+    optional_counts = {
+        "agent": len(gate.agents),
+        "workflow": len(gate.workflows),
+        "case": case_count,
+    }
+    for noun, count in optional_counts.items():
+        if count:
+            counts.append(counted(count, noun))
     built_in = " (the rubrics are built in)" if gate.origin == "built-in" else ""
     return f"ok: {', '.join(counts)} in the working tree{built_in}.\n"
 

@@ -242,11 +242,10 @@ def _folder_name(item: pytest.Item) -> str:
     name = ".".join([*classes, item.name])
     plain = name.replace("[", "-", 1).removesuffix("]")
     allowed = re.sub(r"[^A-Za-z0-9_.=-]+", "_", plain)[:MAX_NAME]
-    return (
-        allowed
-        if allowed == plain
-        else f"{allowed}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
-    )
+    if allowed == plain:
+        return allowed
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+    return f"{allowed}-{digest[:8]}"
 
 
 def difference(unmatched: str) -> str:
@@ -254,25 +253,31 @@ def difference(unmatched: str) -> str:
     Cassette.difference.
     """
     lines = unmatched.splitlines()
-    changed = [line for line in lines[1:] if re.match(r"[-+](?![-+]{2} ).*\w", line)]
-    first = next(([line] for line in changed), lines[:1])
-    other = [line for line in changed if line[0] != first[0][0]][:1]
-    return " / ".join(safe(" ".join(line.split()))[:MAX_DIFFERENCE] for line in first + other)
+    changed_lines = [line for line in lines[1:] if re.match(r"[-+](?![-+]{2} ).*\w", line)]
+    shown_lines = changed_lines[:1] or lines[:1]
+    for line in changed_lines:
+        if line[0] != shown_lines[0][0]:  # the other side of the difference
+            shown_lines.append(line)
+            break
+    return " / ".join(safe(" ".join(line.split()))[:MAX_DIFFERENCE] for line in shown_lines)
 
 
 def hide_own_frames(error: BaseException) -> None:
     """Leave out of its traceback what lies inside of vibe_gate and its event loop: the test's own
     lines count.
     """
-    inside, last, entry = False, None, error.__traceback__
+    was_inside = False
+    last = None
+    entry = error.__traceback__
     while entry is not None:
         path = Path(entry.tb_frame.f_code.co_filename)
-        inside = inside or path.is_relative_to(_PACKAGE)
-        if last is None or not (
-            path.is_relative_to(_PACKAGE) or (inside and path.parent == _ASYNCIO)
-        ):
-            if last is not None:
-                last.tb_next = entry
+        is_inside = path.is_relative_to(_PACKAGE)
+        was_inside = was_inside or is_inside
+        is_hidden = is_inside or (was_inside and path.parent == _ASYNCIO)
+        if last is None:
+            last = entry
+        elif not is_hidden:
+            last.tb_next = entry
             last = entry
         entry = entry.tb_next
     if last is not None:
