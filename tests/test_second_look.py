@@ -448,7 +448,8 @@ def test_each_defect_of_a_fail_is_a_finding_with_its_places_its_weight_and_what_
     summary = walk(given, {"answers": [about(1, "stands")]})
     assert (summary.exit_code, len(walk.looks)) == (1, 1)
     failure, *warnings = summary.findings
-    assert (failure.line, [place.line for place in failure.other_places]) == (4, [5])
+    assert (failure.line, failure.end_line, failure.other_places) == (4, 5, ())
+    assert [line.line for line in failure.evidence] == [4, 5]
     assert [(line.path, line.line) for line in failure.also] == [("src/main.py", 9)]
     assert [(warning.criterion, warning.line, warning.remark) for warning in warnings] == [
         ("errors-not-swallowed", 5, "answer"), ("addressed", 1, UNSET),
