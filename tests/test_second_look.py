@@ -276,7 +276,12 @@ def test_of_two_findings_one_that_is_left_keeps_the_criterion_failed(tmp_path, e
     walk = change(tmp_path / "repo", environ, rubric=VOTES)
     second = fails(HANDLER | {"line": 5, "quote": "        pass"}, reason="It says nothing.")
 
-    seen = {"answers": [about(1, "refuted", PREVENTS), about(2, "stands")]}
+    def seen(request: MessagesRequest) -> Turn:
+        prompt = request.all_text
+        is_first = prompt.index("quoted, src/load.py:4") < prompt.index("quoted, src/load.py:5")
+        refuted, left = (1, 2) if is_first else (2, 1)
+        return answer({"answers": [about(refuted, "refuted", PREVENTS), about(left, "stands")]})
+
     summary = walk(FAILS, answers(second, said("names-are-clear")), seen)
     assert (summary.exit_code, criterion(summary).outcome) == (1, "fail")
     assert [(one.line, one.level) for one in summary.findings] == [(5, "failure"), (4, "notice")]
