@@ -10,11 +10,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
+
+from vibe_gate.parsing.nesting import Definition, Nesting
 
 __all__ = ["Definition", "FileOutline", "Import", "SourceFile", "is_code", "parse_files"]
 
@@ -67,34 +69,6 @@ class SourceFile(Struct, frozen=True):
     content: bytes
 
 
-class Definition(Struct, frozen=True):
-    """A function, type, constant or variable."""
-
-    name: str
-    """The last part of it; "" of a function that is an argument."""
-
-    role: Literal["function", "type", "value"]
-
-    first: int
-    """The first line, from 1, with decorators."""
-
-    last: int
-
-    line: int
-    """The line that has the name or, of a long declaration, its beginning."""
-
-    body: int
-    """The line on which the body begins."""
-
-    parameters: tuple[str, ...] = ()
-    """Of a function."""
-
-    @property
-    def length(self) -> int:
-        """How many lines it has."""
-        return self.last - self.first + 1
-
-
 class Import(Struct, frozen=True):
     """An import, include, use or require."""
 
@@ -110,7 +84,7 @@ class Import(Struct, frozen=True):
     """The names that stand in it, those of modules, too."""
 
 
-class FileOutline(Struct, frozen=True):
+class FileOutline(Struct, frozen=True, dict=True):
     """What stands in a file."""
 
     definitions: tuple[Definition, ...]
@@ -125,31 +99,18 @@ class FileOutline(Struct, frozen=True):
     """By its text, the lines of a short string without spaces."""
 
     def enclosing(self, line: int) -> Definition | None:
-        """The innermost named function around a line; else the innermost other one; else the
-        innermost type or value.
+        """The innermost named function around a line, from 1; else the innermost other one; else
+        the innermost type or value.
         """
-        best: Definition | None = None
-        for definition in self.definitions:
-            if not definition.first <= line <= definition.last:
-                continue
-            if best is None or _closeness(definition) >= _closeness(best):
-                best = definition
-        return best
+        return self._nesting.around_line(line)
 
     def enclosing_type(self, inner: Definition) -> Definition | None:
-        """The innermost type around a definition."""
-        best: Definition | None = None
-        for definition in self.definitions:
-            is_around = definition.first <= inner.first and inner.last <= definition.last
-            if is_around and definition.role == "type" and definition != inner:
-                best = definition
-        return best
+        """The innermost type around one of the definitions."""
+        return self._nesting.type_around(inner)
 
-
-def _closeness(definition: Definition) -> int:
-    if definition.role != "function":
-        return 0
-    return 2 if definition.name else 1
+    @cached_property
+    def _nesting(self) -> Nesting:
+        return Nesting(self.definitions)
 
 
 def is_code(path: str) -> bool:
