@@ -22,6 +22,12 @@ from vibe_gate.faces.agent_hook import stop
 SECRET = 'TOKEN = "ghp_' + 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"\n'
 """A line that the built-in gate fails."""
 
+
+def numbered_secret(number: int) -> str:
+    """Another line that it fails, for another secret: each is a finding of its own."""
+    return SECRET.replace("R8", f"{number:02}")
+
+
 CLEAN = 'import os\n\nTOKEN = os.environ["TOKEN"]\n'
 
 SCRIPTS = Path(stop.__file__).parent

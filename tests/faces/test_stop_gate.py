@@ -14,7 +14,7 @@ import pytest
 from command import vibe_gate
 from program import git
 from scripted_messages_api import ApiError, DropConnection, Text, Turn
-from stopping import CLEAN, SCRIPTS, SECRET, HookedAgentSession, started
+from stopping import CLEAN, SCRIPTS, SECRET, HookedAgentSession, numbered_secret, started
 from wire import answering
 
 from vibe_gate.faces.agent_hook import spool
@@ -98,7 +98,7 @@ def test_findings_in_files_of_others_are_told_once_of_the_same_trees_and_hold_no
 
 def test_what_a_command_writes_is_the_sessions_and_a_command_that_reads_is_no_edit(session):
     old = session.root / "old.py"
-    old.write_text(SECRET)
+    old.write_text(numbered_secret(1))
     os.utime(old, (1, 1))
     time.sleep(2.1)
     session.run(f"printf '%s' '{SECRET}' > made.py")
@@ -111,6 +111,19 @@ def test_what_a_command_writes_is_the_sessions_and_a_command_that_reads_is_no_ed
     session.prompt()
     session.run("ls | head -3 && git status")
     assert session.stop().document == {}
+
+
+def test_a_secret_that_stood_elsewhere_before_holds_until_it_is_out_of_what_was_written(session):
+    (session.root / "a.py").write_text(SECRET)
+    time.sleep(0.01)
+    session.write("b.py", SECRET)
+    answer = session.stop()
+    assert answer.holds
+    assert "also at: b.py:1" in answer.reason
+    session.write("b.py", CLEAN)
+    answer = session.stop(again=True)
+    assert not answer.holds
+    assert "a.py:1: failure" in answer.message
 
 
 def test_a_second_session_in_the_same_tree_is_not_held_by_the_first_ones_files(session, environ):
@@ -341,7 +354,7 @@ def test_codex_and_gemini_are_held_in_their_own_form(tmp_path, environ, agent, d
 
 def test_what_the_agent_is_given_is_bounded_escaped_and_redacted(session):
     for number in range(60):
-        session.write(f"dir/\x1b[31mx{number}.py", SECRET)
+        session.write(f"dir/\x1b[31mx{number}.py", numbered_secret(number))
     reason = session.stop().reason
     assert len(reason.encode()) <= 4096
     assert "\x1b" not in reason
@@ -426,7 +439,7 @@ def test_an_agent_whose_rounds_cannot_be_counted_is_not_held_and_the_person_is_t
 
 def test_a_memory_of_many_long_paths_stays_small(session):
     for number in range(12):
-        session.write(f"{'d' * 200}/{'e' * 200}/{'f' * 200}{number}.py", SECRET)
+        session.write(f"{'d' * 200}/{'e' * 200}/{'f' * 200}{number}.py", numbered_secret(number))
     assert session.stop().holds
     assert len(remembered(session)["failing"]) < 4096
     message = session.stop(again=True).message
