@@ -1,17 +1,13 @@
 """How code reads: plain expressions, names that say what a value is, each name in one place.
 
-`readability_debt.toml` holds the names that are refused, the exceptions, and what rooms still owe.
-`python tests/test_readability.py [ROOM ...]` prints each offence; with `--lower` it writes today's
-numbers into that file, where they are lower.
+`readability_rules.toml` holds the names that are refused, and the exceptions with their reasons.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import tomllib
-import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,9 +17,9 @@ import pytest
 from syntax import nodes_of
 
 PACKAGE = Path(__file__).resolve().parents[1] / "vibe_gate"
-DEBT_FILE = Path(__file__).with_name("readability_debt.toml")
-DEBT = tomllib.loads(DEBT_FILE.read_text())
-VAGUE_NAMES = frozenset(" ".join(DEBT["vague_names"]).split())
+RULES_FILE = Path(__file__).with_name("readability_rules.toml")
+SETTINGS = tomllib.loads(RULES_FILE.read_text())
+VAGUE_NAMES = frozenset(" ".join(SETTINGS["vague_names"]).split())
 RULES = {
     "comprehension": "a comprehension has one `for` and at most one `if`; write a loop",
     "nested-conditional": "a conditional expression stands inside another; write `if`",
@@ -31,8 +27,6 @@ RULES = {
     "function-name-twice": "several modules have a public function of that name",
     "file-name-twice": "several files have that name",
 }
-HINT_FROM = 5
-"""So many offences fewer than allowed, and the test prints that the number can be lowered."""
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -49,12 +43,6 @@ class Offence(NamedTuple):
     line: int
     name: str = ""
     """The name that is vague or stands twice; "" of an expression."""
-
-    @property
-    def room(self) -> str:
-        """What the debt is counted for: `judging`, `faces/cli`; "." for modules of no room."""
-        folders = Path(self.path).parent.parts
-        return "/".join(folders[:2] if folders[:1] == ("faces",) else folders[:1]) or "."
 
     def __str__(self) -> str:
         return f"vibe_gate/{self.path}:{self.line}: {self.rule} {self.name}".rstrip()
@@ -149,31 +137,20 @@ def package_offences() -> list[Offence]:
 
 def refused_offences() -> list[Offence]:
     """The package's offences but for the exceptions."""
-    exceptions = {(exception["rule"], exception["name"]) for exception in DEBT["exceptions"]}
+    exceptions = {(exception["rule"], exception["name"]) for exception in SETTINGS["exceptions"]}
     return [
         offence for offence in package_offences() if (offence.rule, offence.name) not in exceptions
     ]
 
 
-def test_no_room_reads_worse_than_it_may():
-    offences = refused_offences()
-    counts = Counter((offence.room, offence.rule) for offence in offences)
-    limits = {}
-    for room, table in DEBT["rooms"].items():
-        limits.update({(room, rule): limit for rule, limit in table.items()})
-    worse = {place for place, count in counts.items() if count > limits.get(place, 0)}
-    places = [str(offence) for offence in offences if (offence.room, offence.rule) in worse]
-    sentences = {RULES[rule] for _, rule in worse}
-    assert places == [], f"{sentences}; more of it than {DEBT_FILE.name} allows"
-    for (room, rule), limit in limits.items():
-        count = counts[room, rule]
-        if limit - count >= HINT_FROM:
-            warnings.warn(f"{room}: lower {rule} from {limit} to {count}", stacklevel=1)
+def test_no_line_breaks_a_rule_of_reading():
+    places = [f"{offence}: {RULES[offence.rule]}" for offence in refused_offences()]
+    assert places == []
 
 
 def test_an_exception_has_a_reason_and_is_needed():
     offences = {(offence.rule, offence.name) for offence in package_offences()}
-    for exception in DEBT["exceptions"]:
+    for exception in SETTINGS["exceptions"]:
         assert exception["reason"]
         assert (exception["rule"], exception["name"]) in offences
 
@@ -207,36 +184,3 @@ def test_each_rule_finds_what_it_refuses(rule):
 def test_what_reads_well_is_no_offence(source):
     module = ast.parse(source)
     assert offences_of({"git/changes.py": module, "faces/cli/changes.py": module}) == []
-
-
-def lower_limits(rooms: list[str]) -> None:
-    """Write today's numbers of these rooms into the file, where they are lower than it allows."""
-    counts = Counter((offence.room, offence.rule) for offence in refused_offences())
-    text_above = DEBT_FILE.read_text().split("\n[rooms", 1)[0]
-    tables = []
-    for room, limits in sorted(DEBT["rooms"].items()):
-        if room in rooms:
-            limits = {rule: min(limit, counts[room, rule]) for rule, limit in limits.items()}
-        lines = [f"{rule} = {limit}" for rule, limit in limits.items() if limit]
-        if lines:
-            tables.append("\n".join([f'\n[rooms."{room}"]', *lines, ""]))
-    DEBT_FILE.write_text(text_above + "".join(tables))
-
-
-def main() -> None:
-    """Print the offences of rooms, or lower the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rooms", nargs="*", metavar="ROOM")
-    parser.add_argument("--lower", action="store_true")
-    arguments = parser.parse_args()
-    rooms = arguments.rooms or list(DEBT["rooms"])
-    if arguments.lower:
-        lower_limits(rooms)
-        return
-    for offence in refused_offences():
-        if offence.room in rooms:
-            print(offence)
-
-
-if __name__ == "__main__":
-    main()

@@ -34,7 +34,7 @@ from vibe_gate.judging.answers import Answers, blocking_check, without_asking
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.counted_answers import count_answers
 from vibe_gate.judging.findings import name_findings
-from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
+from vibe_gate.judging.run_verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.report import queries
 
 TODAY = date(2026, 3, 1)

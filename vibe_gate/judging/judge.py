@@ -59,7 +59,9 @@ async def judge(
         UsageError: A cassette would keep what stays in this clone.
     """
     questions = questions_of(facts, facts.gate.default_model(run.environment))
-    if model.wire.mode == "record" and not all(may_leave(question.shown) for question in questions):
+    if model.wire.mode == "record" and not all(
+        may_leave(question.visibility) for question in questions
+    ):
         raise UsageError(NO_CASSETTE)
     run.record.add_to_run_document(shown=_shown_prompts(questions))
     cache = VoteCache(repository, run, model.wire, force=request.force)
@@ -77,7 +79,9 @@ async def judge(
     unasked_if_new = request.mode.unasked_if_new
     claimed_briefs = briefs if cache.reads and not unasked_if_new else []
     claimed_keys = [brief.key for brief in claimed_briefs]
-    private_keys = [brief.key for brief in claimed_briefs if not may_leave(brief.question.shown)]
+    private_keys = [
+        brief.key for brief in claimed_briefs if not may_leave(brief.question.visibility)
+    ]
     async with claim_questions(claimed_keys, run, tell, private_keys):
         # The questions once more: another review may have been answered meanwhile.
         cache.find(open_questions, briefs)
@@ -101,7 +105,7 @@ def _shown_prompts(questions: Iterable[RubricQuestion]) -> dict[str, str]:
     """
     sharing_by_kind: dict[str, str] = {}
     for question in questions:
-        sharing_by_kind |= question.shown
+        sharing_by_kind |= question.visibility
     return sharing_by_kind
 
 
@@ -183,7 +187,7 @@ def _new_answers(
         if question.key in new_votes.by_key:
             asked_ids.add(rubric_id)
     # The key of what only this clone knows would confirm a guess at it.
-    shareable_questions = [question for question in questions if may_leave(question.shown)]
+    shareable_questions = [question for question in questions if may_leave(question.visibility)]
     notes = new_votes.notes
     if problem:
         lost = f"The answers are kept nowhere, so the same question is paid for again ({problem})."

@@ -104,7 +104,7 @@ class RubricQuestion(Struct, frozen=True):
     """How a test is run that a fail may bring; None if none may."""
 
     @property
-    def shown(self) -> dict[str, str]:
+    def visibility(self) -> dict[str, str]:
         """Which claims that may have to stay in this clone are shown with it, as
         `leaving.may_leave` takes them.
         """

@@ -220,7 +220,9 @@ def look_questions(
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
     rubric_questions = questions_of(facts, default_model)
     shown_prompts = {
-        question.rubric.id: question.shown for question in rubric_questions if question.shown
+        question.rubric.id: question.visibility
+        for question in rubric_questions
+        if question.visibility
     }
     questions = []
     for fail in fails:

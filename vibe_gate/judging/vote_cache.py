@@ -129,7 +129,7 @@ class VoteCache:
         first_problem = ""
         for content_ids in ids_to_keep:
             key = question.vote_keys(number, content_ids)[vote.model]
-            problem = self._run.state.answers.put(key, document, now, question.shown)
+            problem = self._run.state.answers.put(key, document, now, question.visibility)
             first_problem = first_problem or problem
         return first_problem
 
@@ -145,7 +145,7 @@ def _shared_vote_keys(
 
 
 def _vote_keys(question: RubricQuestion, content_ids: Sequence[str]) -> Iterator[str]:
-    if not may_leave(question.shown):
+    if not may_leave(question.visibility):
         return
     for number in range(1, question.rubric.votes + 1):
         yield from question.vote_keys(number, content_ids).values()

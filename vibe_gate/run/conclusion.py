@@ -18,7 +18,7 @@ from vibe_gate.gate.fixing import without_left_alone
 from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.git import Repository
 from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
-from vibe_gate.judging.verdict import RunVerdict, changed_note
+from vibe_gate.judging.run_verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
 from vibe_gate.report.finding_list import list_findings, rounds_sentence
 from vibe_gate.run.repair_brief import repair_turns

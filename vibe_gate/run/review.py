@@ -39,7 +39,7 @@ from vibe_gate.gate.waivers import waivers_in_force
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.answers import Answers, without_asking
 from vibe_gate.judging.counted_answers import count_answers, find_open_fails, recount_fails
-from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
+from vibe_gate.judging.run_verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.run.fact_finding import catch_up, facts_of
 from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_bundle import (

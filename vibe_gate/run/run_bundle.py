@@ -23,7 +23,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.waiver import Waiver
 from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.git import Repository
-from vibe_gate.judging.verdict import RunVerdict
+from vibe_gate.judging.run_verdict import RunVerdict
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
 from vibe_gate.run.run_documents import describe_run
 from vibe_gate.secrets import Redactor

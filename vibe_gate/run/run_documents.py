@@ -39,7 +39,7 @@ from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 from vibe_gate.errors import StorageError
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.posted_verdict import PostedVerdict
-from vibe_gate.judging.verdict import RunVerdict
+from vibe_gate.judging.run_verdict import RunVerdict
 from vibe_gate.version import __version__
 
 WORKFLOW = "review"

@@ -17,7 +17,7 @@ from vibe_gate.store.changed_files import FileChange
 from vibe_gate.store.run_result import RunResult, read_bundle
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.verdict import RunVerdict
+    from vibe_gate.judging.run_verdict import RunVerdict
 
 StageOutcome = Literal["pass", "fail", "inconclusive", "error", "skipped"]
 

@@ -25,7 +25,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.gate.fixing import left_alone_in, without_touched_files
 from vibe_gate.git import Repository
 from vibe_gate.judging.repeats import leave_out_repeats
-from vibe_gate.judging.verdict import RunVerdict
+from vibe_gate.judging.run_verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
 from vibe_gate.run.agent_approval import Approve, ask_approval
