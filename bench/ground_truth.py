@@ -257,7 +257,8 @@ def quoted(quote: Quote) -> dict:
 def read(case: Case, summary: dict, code: int) -> Seen:
     """What the summary says of the one question."""
     [criterion] = summary["rubrics"][0]["criteria"]
-    proof = next((vote["proof"] for vote in criterion["votes"] if "proof" in vote), {})
+    defects = [defect for vote in criterion["votes"] for defect in vote.get("defects", [])]
+    proof = next((defect["proof"] for defect in defects if "proof" in defect), {})
     kind = "difference" if not case.commands and not case.name.endswith(" fix") else "bug"
     kind = "fix" if case.name.endswith(" fix") else kind
     status, reason = proof.get("status", ""), proof.get("reason", criterion["reason"])

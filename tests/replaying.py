@@ -53,7 +53,7 @@ def judge(request: MessagesRequest) -> Turn:
     lax.
     """
     text = request.all_text
-    if "refuted, stands or undecided" in text:
+    if "second look" in request.system_text:
         return answer(
             {"trace": "load", "outcome": "stands", "reason": "It happens.", "evidence": []}
         )

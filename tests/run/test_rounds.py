@@ -167,8 +167,9 @@ def test_the_page_of_a_staged_change_says_what_was_fixed_since_the_run_before_an
 ):
     repo = WorkingRepo(tmp_path / "repo", environ)
 
-    def review(text: str) -> str:
-        repo.write("src/load.py", text)
+    def review(**texts: str) -> str:
+        for name, text in texts.items():
+            repo.write(f"src/{name}.py", text)
         repo.git("add", "-A")
         return str(
             vibe_gate("review", "--staged", "--json", cwd=repo.path, environ=environ).json["run_id"]
@@ -178,9 +179,9 @@ def test_the_page_of_a_staged_change_says_what_was_fixed_since_the_run_before_an
         done = vibe_gate("report", *argv, cwd=repo.path, environ=environ)
         return html.fromstring(done.out if "-" in argv else Path(done.out.strip()).read_text())
 
-    first = review("A = 1  # TODO one\nB = 2  # TODO two\n")
+    first = review(load="A = 1  # TODO\n", save="B = 2  # TODO\n")
     assert not page().xpath("//h2[.='Rounds']")
-    review("A = 1\nB = 2  # TODO two\nC = 3  # TODO three\n")
+    review(load="A = 1\n", move="C = 3  # TODO\n")
     (told,) = page().xpath("//h2[.='Rounds']/following-sibling::p[1]")
     assert told.text_content() == f"Since run {first}: 1 new, 1 still open, 1 fixed."
     assert told.xpath("a/@href") == [f"{first}.html"]
