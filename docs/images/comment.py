@@ -30,7 +30,7 @@ PICTURES = {
 COLUMN = 780
 """Pixels of a comment's column on github.com."""
 
-COLOURS = 48
+COLOURS = 64
 """Of a picture: text and its shades need no more, and a page loads half as much."""
 
 STYLE = """

@@ -744,6 +744,9 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
         in made.ours[0]
     )
     assert "Look at CLAUDE.md" in made.ours[0]
+    assert "What agents changed: diffs of 3 files" in made.ours[0]
+    assert "`CLAUDE.md` (+1 −0)\n\n```diff\n@@ -0,0 +1 @@\n+Be nice.\n```" in made.ours[0]
+    assert re.search(r"(?m)^  ```diff\n  @@ .*\n(?:  .*\n)*  \+# TODO", made.ours[0])
     assert Path(made.outputs["artifact-path"], "made.patch").is_file()
 
 

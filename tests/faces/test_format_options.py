@@ -65,6 +65,15 @@ def test_several_formats_are_written_at_once_and_the_screen_stays(where, environ
     assert files["r.md"].startswith("### vibe-gate: FAIL")
 
 
+def test_the_document_shows_the_lines_of_a_finding_without_the_secret_in_them(where, environ):
+    token = "ghp_" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vW2xY4"
+    (where / "a.py").write_text(f"token = '{token}'\nmark = '```'\n")
+    done = review(where, environ, "--markdown", "-")
+    assert "\n  ````diff\n  @@ " in done.stdout
+    assert "\n  +token = '[redacted:github-token:" in done.stdout
+    assert token not in done.stdout
+
+
 def test_a_page_without_a_file_is_no_part_of_the_next_review_and_one_in_the_tree_is_told_once(
     clean, environ
 ):

@@ -151,12 +151,22 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(
         rf" and {number - 5} more: Untidy\. \(`tidy`(, `\w{{8}}`){{3}} and {number - 3} more\)",
         body,
     )
-    assert len(body) < 5_000
+    assert len(body) < 10_000
     assert "Untidy." not in github.check_runs[0].sent["output"]["summary"]
     shown = render_workflow_commands(
         posted.report, "T", (), {finding_identity(one) for one in equal}
     )
     assert shown.count("::") == 2
+
+
+@pytest.mark.parametrize("number", [1, 10, 300, 1000])
+def test_a_comment_with_diffs_is_one_that_github_takes(github, environ, number):
+    findings = [finding(1 + n * 2) for n in range(number)]
+    posted = say(github, environ, findings, lines=False)
+    assert posted.downgrades == []
+    [body] = ours(github)
+    assert "  ```diff\n  @@ -0,0 +1,4 @@\n  +x = 1\n" in body
+    assert len(body.encode()) <= 65_000
 
 
 def accepted(number: int, by: str = "@bob", reason: str = "a fixture") -> Finding:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from vibe_gate.report.comment_change import changed_files_block, policy_blocks, unreviewed_blocks
 from vibe_gate.report.comment_details import details_block
+from vibe_gate.report.comment_diffs import FindingDiffs, made_files_block, risky_files_block
 from vibe_gate.report.comment_findings import earlier_finding_blocks, finding_blocks
 from vibe_gate.report.comment_markup import list_first
 from vibe_gate.report.comment_opening import opening_block
@@ -75,9 +76,11 @@ def _blocks(report: Report, downgrades: Sequence[str], *, is_complete: bool = Fa
     """
     summary = report.summary
     findings = [
-        *finding_blocks(report, is_complete=is_complete),
+        *finding_blocks(report, FindingDiffs(report), is_complete=is_complete),
         *earlier_finding_blocks(report),
         changed_files_block(summary),
+        risky_files_block(report),
+        made_files_block(report),
     ]
     facts = [
         *rubric_blocks(summary),

@@ -34,6 +34,7 @@ def details_block(report: Report) -> Block:
         _cost(report),
         _provenance(report),
         _tests(report.summary),
+        _missing_diffs(report),
         list_first(report.notes, escape_prose),
         *_repeat_lines(report),
     ]
@@ -103,6 +104,13 @@ def _tests(summary: Summary) -> str:
     if summary.tests is UNSET:
         return ""
     return sentences.describe_tests(summary.tests, escape_code) + "."
+
+
+def _missing_diffs(report: Report) -> str:
+    """That the change's lines are not shown, if there are findings at lines; else ""."""
+    if report.patch or not any(finding.line for finding in report.summary.findings):
+        return ""
+    return "Without diffs: only the summary of the run was at hand, or its change is too large."
 
 
 def _repeat_lines(report: Report) -> Iterator[str]:

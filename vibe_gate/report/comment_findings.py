@@ -19,6 +19,7 @@ from vibe_gate.domain.verdict import (
     SecondLook,
 )
 from vibe_gate.report import finding_places, queries, sentences
+from vibe_gate.report.comment_diffs import FindingDiffs
 from vibe_gate.report.comment_markup import join_first, link_commit, list_first
 from vibe_gate.report.finding_places import QuotedPlace
 from vibe_gate.report.links import Links
@@ -45,12 +46,16 @@ MAX_LINKED_PLACES = 5
 
 
 def finding_blocks(
-    report: Report, *, is_complete: bool = False, without: Collection[str] = ()
+    report: Report,
+    diffs: FindingDiffs | None = None,
+    *,
+    is_complete: bool = False,
+    without: Collection[str] = (),
 ) -> Iterator[Block]:
     """The findings of this round, the gravest first, each with its place; equal ones as one item.
 
-    `is_complete`: those too that are otherwise only counted; `without`: the identities of findings to
-    leave out.
+    `diffs`: the lines of the change that stand with them; None: no lines. `is_complete`: those too
+    that are otherwise only counted; `without`: the identities of findings to leave out.
     """
     written_tests: set[str] = set()
     for title, group in _titled_groups(report.round, is_complete=is_complete):
@@ -67,6 +72,8 @@ def finding_blocks(
             test = first.proof.test if first.proof else ""
             item = _findings_item(equal_findings, report, with_test=test not in written_tests)
             yield Block(heading + item, rank, "findings", len(equal_findings))
+            if diffs is not None:
+                yield diffs.make_block(first, rank, is_settled=bool(title_if_settled))
             heading = ""
             written_tests.add(test)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, Struct
 
+from vibe_gate.domain.change import Side
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, FindingPlace
 
 MAX_NAMED_PLACES = 5
@@ -40,6 +41,11 @@ class QuotedPlace(Struct, frozen=True):
     def is_removed(self) -> bool:
         """Whether all that is quoted there are lines that the change removed."""
         return {line.side for line in self.lines} == {"before"}
+
+    @property
+    def side(self) -> Side:
+        """The side of the change whose lines are meant."""
+        return "before" if self.is_removed else "after"
 
     @property
     def lines_after(self) -> tuple[int, int]:

@@ -115,13 +115,13 @@ def fence_code(text: str, language: str = "", *, uncut: bool = False) -> str:
     `uncut`.
     """
     limit = None if uncut else MAX_FENCED_LINE
-    lines = [_line(line, limit) for line in text.removesuffix("\n").split("\n")]
+    lines = [show_code_line(line, limit) for line in text.removesuffix("\n").split("\n")]
     ticks = "`" * max(3, _longest("`", "\n".join(lines)) + 1)
     return "\n".join((ticks + language, *lines, ticks))
 
 
-def _line(line: str, limit: int | None) -> str:
-    """A line of a block, cut to the limit if there is one."""
+def show_code_line(line: str, limit: int | None = MAX_FENCED_LINE) -> str:
+    """A line as `fence_code` shows it, cut to the limit if there is one."""
     beginning = line[:limit]
     visible = "\t".join(map(safe, beginning.removesuffix("\r").split("\t")))
     if len(beginning) < len(line):

@@ -24,6 +24,8 @@ class Report(Struct, frozen=True):
     """Addresses of a job's run and repository; None outside of a job."""
     patch: str = ""
     """The redacted change.patch as text; "" if there is none."""
+    made_patch: str = ""
+    """The redacted patch of what a workflow's agents changed; "" if there is none."""
     artifact: bool = False
     """Whether the bundle is uploaded."""
     number: int | None = None

@@ -23,7 +23,7 @@ from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.action.commit_range import CommitRange
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.job_check import JobCheck
-from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
+from vibe_gate.faces.action.report_inputs import lines_since, read_patch, stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import StandingVerdict
 from vibe_gate.faces.action.trigger import Trigger
@@ -192,9 +192,17 @@ def _report(job: Job, reviewed: ReviewedJob, bundle: Path | None) -> Report:
         blocks=job.inputs.mode == "block",
         remarks=reviewed.remarks,
         replayed=reviewed.replayed,
+        made_patch=_made_patch(reviewed.workflow_run),
         fork=job.trigger.fork,
         dependabot=job.runner.actor == DEPENDABOT,
     )
+
+
+def _made_patch(workflow_run: WorkflowRun | None) -> str:
+    """What the workflow's agents changed, redacted; "" if nothing."""
+    if workflow_run is None or workflow_run.patch is None:
+        return ""
+    return read_patch(workflow_run.patch)
 
 
 def _is_uploaded(job: Job) -> bool:

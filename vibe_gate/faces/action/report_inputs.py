@@ -18,6 +18,7 @@ MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
 
 PATCH = "change.patch"
+MADE_PATCH = "made.patch"
 
 
 def lines_since(
@@ -42,10 +43,13 @@ def lines_since(
 
 def stored_patch(bundle: Path | None) -> str:
     """The change as a run keeps it, redacted; "" if there is none that comments could quote."""
-    if bundle is None:
-        return ""
+    return "" if bundle is None else read_patch(bundle / PATCH)
+
+
+def read_patch(patch_file: Path) -> str:
+    """A redacted patch as text; "" if there is none that comments could quote."""
     try:
-        with (bundle / PATCH).open("rb") as file:
+        with patch_file.open("rb") as file:
             raw = file.read(MAX_PATCH + 1)
     except OSError:
         return ""
