@@ -487,7 +487,7 @@ def test_only_what_is_older_than_the_change_intends_it(walk) -> None:
     assert (summary.exit_code, summary.findings[0].level) == (1, "failure")
     assert (
         look_of(summary).reason
-        == 'Answered "intended", but each quoted line came with the change: It is meant.'
+        == 'Answered "intended", but a quoted line came with the change: It is meant.'
     )
 
 

@@ -230,16 +230,22 @@ def quoted(path: str, line: int, **fields: object) -> CheckedEvidence:
     ("evidence", "why"),
     [
         ([quoted("docs/load.md", 1)], ""),
-        ([quoted("docs/load.md", 1), quoted("docs/load.md", 2)], ""),
+        (
+            [quoted("docs/load.md", 1), quoted("docs/load.md", 2)],
+            "a quoted line came with the change",
+        ),
         ([quoted("src/caller.py", 3)], ""),
-        ([quoted("docs/load.md", 1, side="before")], ""),
+        (
+            [quoted("docs/load.md", 1, side="before")],
+            "a quoted line is of the tree before the change",
+        ),
         ([], "no evidence was given"),
-        ([quoted("docs/load.md", 2)], "each quoted line came with the change"),
-        ([quoted("tests/test_load.py", 1)], "each quoted line came with the change"),
+        ([quoted("docs/load.md", 2)], "a quoted line came with the change"),
+        ([quoted("tests/test_load.py", 1)], "a quoted line came with the change"),
         ([quoted("docs/load.md", 1, standing="void", why="not there")], "not there"),
         (
-            [quoted("docs/load.md", 2), quoted("docs/load.md", 1, quote="}")],
-            "the quotes of older lines are too short to say anything",
+            [quoted("docs/load.md", 1, quote="}")],
+            "the quotes are too short to say anything",
         ),
     ],
 )
@@ -251,6 +257,19 @@ def test_an_excuse_that_came_with_the_change_intends_nothing(evidence, why) -> N
         assert checked.reason == f'Answered "intended", but {why}: so'
     failed = result_of_votes(WORKS, [vote_of(defect(1, second_look=checked))], 1)
     assert failed.outcome == ("fail" if why else "pass")
+
+
+def test_whoever_accepts_one_of_two_defects_at_the_same_lines_accepts_no_other() -> None:
+    def name_defects(*defects: Defect) -> dict[str, str]:
+        findings = findings_of(WORKS, result_of_votes(WORKS, [vote_of(*defects)], 1))
+        return {named.raw.message: named.fingerprint for named in name_findings(findings, {})}
+
+    zero, cents = defect(5, reason="divides by zero"), defect(5, reason="loses cents")
+    both = name_defects(zero, cents)
+    assert len(set(both.values())) == 2
+    assert both == name_defects(cents, zero)
+    assert not set(both.values()) & set(name_defects(zero).values())
+    assert not set(both.values()) & set(name_defects(cents).values())
 
 
 def test_an_answer_to_a_dispute_makes_no_remark() -> None:

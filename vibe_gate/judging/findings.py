@@ -148,17 +148,23 @@ def name_findings(
 
     A fingerprint is made of criterion, path, the quoted lines (sorted, their white space folded)
     and what tells the finding apart from others at these lines, never of line numbers. So a further
-    line makes another one: a person who lets a finding pass has seen all its places. Equal ones are
-    told apart by their order.
+    line makes another one: a person who lets a finding pass has seen all its places. Several
+    defects that one question finds at the same lines are told apart by their words as well: none of
+    them has the name that it would have alone, so whoever accepts one accepts no other. What is
+    equal even so is told apart by its order.
 
     Args:
         findings: All of the run's, in order.
         rubric_ids: By finding, the rubrics that fail a criterion with it.
     """
+    all_findings = list(findings)
+    sharers = Counter(map(_fingerprint_basis, all_findings))
     counts: Counter[str] = Counter()
     named_findings = []
-    for finding in findings:
+    for finding in all_findings:
         basis = _fingerprint_basis(finding)
+        if sharers[basis] > 1 and finding.basis is not UNSET:
+            basis = f"{basis}\0{finding.message}"
         counts[basis] += 1
         numbered_basis = f"{basis}\0{counts[basis]}".encode("utf-8", "surrogatepass")
         fingerprint = hashlib.sha256(numbered_basis).hexdigest()[:FINGERPRINT_DIGITS]

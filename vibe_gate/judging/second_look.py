@@ -673,16 +673,18 @@ def _void_problem(evidence: Sequence[CheckedEvidence]) -> str:
 def _intention_problem(evidence: Sequence[CheckedEvidence], change: Change) -> str:
     """Why these lines do not show that something is intended, or "".
 
-    Whoever makes a change can write an excuse into it, so one line must be older.
+    Whoever makes a change can write an excuse into it, or take away what says otherwise: so each
+    line must stand on both sides of it.
     """
     problem = _void_problem(evidence)
     if problem:
         return problem
-    older_lines = [line for line in evidence if not is_added(line, change)]
-    if not older_lines:
-        return "each quoted line came with the change"
-    if all(visible_length(line.quote) < MIN_RELOCATED for line in older_lines):
-        return "the quotes of older lines are too short to say anything"
+    if any(line.side == "before" for line in evidence):
+        return "a quoted line is of the tree before the change"
+    if any(is_added(line, change) for line in evidence):
+        return "a quoted line came with the change"
+    if all(visible_length(line.quote) < MIN_RELOCATED for line in evidence):
+        return "the quotes are too short to say anything"
     return ""
 
 

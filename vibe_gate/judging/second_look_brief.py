@@ -22,7 +22,7 @@ from vibe_gate.judging.brief import QuotedLine, fence_text, write_fence_line
 from vibe_gate.judging.reading import plain_word
 from vibe_gate.version import __version__
 
-LOOK_VERSION = 4
+LOOK_VERSION = 5
 """Part of the key that a second look is kept under: raise it whenever the words below change."""
 
 MAX_TRACE = 1_200
@@ -66,8 +66,8 @@ prevents nothing.
 the same. It needs no evidence.
 - intended: it happens, and lines that stood there before the change say that it is meant to: \
 documentation, an existing test, a type, a caller that relies on it. Quote them. Lines that came \
-with the change (a test, a comment, a changelog entry, documentation) are no such lines: whoever \
-made the change wrote them.
+with the change (a test, a comment, a changelog entry, documentation) are no such lines, and \
+void the answer: whoever made the change wrote them.
 - undecided: the code here does not show it, one way or the other; say in `missing` what would. \
 This is an honest answer. What depends on code that you cannot see (a library, a server, a \
 configuration that is not in the tree) is undecided unless you know for certain how it behaves.
