@@ -10,7 +10,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.replayed import CriterionChange, ReplayRow
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
-from vibe_gate.report import queries, replays, sentences
+from vibe_gate.report import criterion_words, queries, replays, sentences
 from vibe_gate.report.comment_markup import GLOSSARY, list_first
 from vibe_gate.report.markdown import (
     Block,
@@ -41,7 +41,7 @@ def rubric_blocks(summary: Summary) -> Iterator[Block]:
         rows = []
         reason_above = ""
         for result in results[:MAX_ROWS]:
-            rows.append(_criterion_row(result, rubric.id, reason_above, summary))
+            rows.append(_criterion_row(result, rubric, reason_above, summary))
             reason_above = result.reason
         text = render_markdown_table(("Criterion", "Outcome", "Why"), rows)
         if len(results) > MAX_ROWS:
@@ -68,21 +68,27 @@ def _rubric_title(rubric: RubricResult) -> str:
 
 
 def _criterion_row(
-    result: CriterionResult, rubric_id: str, reason_above: str, summary: Summary
+    result: CriterionResult, rubric: RubricResult, reason_above: str, summary: Summary
 ) -> tuple[str, str, str]:
     """Its row. `reason_above`: that of the row above, which is not repeated."""
     outcome = outcome_cell(result.outcome)
+    if result.outcome == "fail" and not criterion_words.is_blocking(result, rubric):
+        outcome = criterion_words.UNBLOCKING_FAIL
     if len(result.votes) > 1 and result.outcome != "fail":
         outcome += f", {counted(len(result.votes), 'vote')}"
+    open_findings = criterion_words.open_findings_of(rubric.id, result, summary.findings)
+    remarks = criterion_words.outcome_with_remarks(result, open_findings)
+    if remarks:
+        outcome += f", {remarks}"
     if result.would_block is True:
         outcome = "would have blocked"
-    if result.outcome == "fail" and queries.is_waived(rubric_id, result.id, summary.findings):
+    if result.outcome == "fail" and queries.is_waived(rubric.id, result.id, summary.findings):
         outcome = "accepted"
     if queries.is_unsteady(result):
         outcome = f"unsteady: {outcome}"
     reason = "as above"
     if not result.reason or result.reason != reason_above:
-        reason = escape_prose(sentences.criterion_reason(rubric_id, result, summary.findings))
+        reason = escape_prose(criterion_words.first_reason(rubric.id, result, summary.findings))
     name = escape_code(result.id, 64)
     if result.must:
         name += " (must)"

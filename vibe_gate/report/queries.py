@@ -202,8 +202,8 @@ def asked_votes(summary: Summary) -> list[Vote]:
 
 
 def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
-    """True if every finding of the rubric's criterion is overridden or suppressed; notices fail
-    nothing.
+    """True if every finding of the rubric's criterion is overridden or suppressed; notices and
+    remarks fail nothing.
     """
     has_waiver = False
     for finding in findings:
@@ -212,7 +212,7 @@ def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
             continue
         if waiver_text(finding):
             has_waiver = True
-        elif finding.level != "notice":
+        elif finding.level != "notice" and finding.remark is UNSET:
             return False
     return has_waiver
 

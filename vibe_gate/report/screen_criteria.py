@@ -13,7 +13,7 @@ from rich.text import Text
 from vibe_gate.domain.cause import NotAsked
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import criterion_words, queries, sentences
 from vibe_gate.report.outcome_words import outcome_mark
 from vibe_gate.report.screen_findings import proof_rows
 from vibe_gate.report.screen_rows import LEVEL_MARKS, ScreenRow, crop_text
@@ -111,19 +111,35 @@ def _criterion_rows(rubric: RubricResult, findings: Sequence[Finding]) -> Iterat
         text = sentences.criterion_reason(rubric.id, criterion, findings)
         if criterion.reason and criterion.reason == previous_reason:
             text = "as above"
-        findings_below = _count_findings_with_reason(criterion, findings)
+        findings_below = _words_of_findings(rubric.id, criterion, findings)
         if findings_below:
-            text = f"{counted(findings_below, 'finding')} below"
+            text = f"{findings_below} below"
         badge = ""
         if has_own_badges and _is_judged(criterion):
             badge = sentences.criterion_badge(criterion, short=True)
         text = " · ".join(filter(None, [text, badge]))
         is_accepted = criterion.outcome == "fail"
         is_accepted = is_accepted and queries.is_waived(rubric.id, criterion.id, findings)
-        row = _criterion_row(criterion, text, is_accepted, name_columns)
+        is_unblocking = criterion.outcome == "fail" and not is_accepted
+        is_unblocking = is_unblocking and not criterion_words.is_blocking(criterion, rubric)
+        if is_unblocking:
+            text = " · ".join(filter(None, ["does not block", text]))
+        row = _criterion_row(criterion, text, is_accepted, is_unblocking, name_columns)
         yield row
         yield from _void_proof_rows(criterion, row.rank)
         previous_reason = criterion.reason
+
+
+def _words_of_findings(
+    rubric_id: str, criterion: CriterionResult, findings: Sequence[Finding]
+) -> str:
+    """How many findings and remarks say what there is to say of the criterion; "" if none does."""
+    if criterion.outcome in ("fail", "pass"):
+        open_findings = criterion_words.open_findings_of(rubric_id, criterion, findings)
+        if open_findings:
+            return criterion_words.count_words(open_findings)
+    findings_below = _count_findings_with_reason(criterion, findings)
+    return counted(findings_below, "finding") if findings_below else ""
 
 
 def _count_findings_with_reason(criterion: CriterionResult, findings: Sequence[Finding]) -> int:
@@ -135,11 +151,15 @@ def _count_findings_with_reason(criterion: CriterionResult, findings: Sequence[F
 
 
 def _criterion_row(
-    criterion: CriterionResult, text: str, is_accepted: bool, name_columns: int
+    criterion: CriterionResult,
+    text: str,
+    is_accepted: bool,
+    is_unblocking: bool,
+    name_columns: int,
 ) -> ScreenRow:
     mark, style = outcome_mark(criterion.outcome)
     outcome = criterion.outcome.replace("not_applicable", "n/a")
-    if criterion.is_advice:
+    if criterion.is_advice or is_unblocking:
         mark, style = LEVEL_MARKS["warning"]
     if is_accepted:
         mark, style = outcome_mark("not_applicable")

@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.verdict import CriterionResult, Defect, RubricResult, Vote
-from vibe_gate.report import queries, sentences
+from vibe_gate.domain.verdict import CriterionResult, Defect, Finding, RubricResult, Vote
+from vibe_gate.report import criterion_words, queries, sentences
 from vibe_gate.report.html.page_parts import (
     link_conversation,
     render_counterexample,
@@ -48,18 +48,29 @@ def _rubric_figures(rubric: RubricResult) -> str:
 def _criterion_row(criterion: CriterionResult, rubric: RubricResult, view: View) -> Html:
     name = f"{rubric.id}/{criterion.id}"
     findings = view.summary.findings if view.summary else ()
-    reason = sentences.criterion_reason(rubric.id, criterion, findings)
+    reason = criterion_words.first_reason(rubric.id, criterion, findings)
     parts = [tag("p", reason) if reason else None, _render_question(name, view)]
     if criterion.votes:
         parts.append(_render_votes(name, criterion.votes, view))
-    badge = tag("span", _outcome_words(criterion), class_=f"badge {criterion.outcome}")
+    is_warning = criterion.outcome == "fail" and not criterion_words.is_blocking(criterion, rubric)
+    style = "badge abstain" if is_warning else f"badge {criterion.outcome}"
+    badge = tag("span", _outcome_words(criterion, rubric, findings), class_=style)
     title = join_html([tag("code", criterion.id), tag("small", _criterion_facts(criterion))])
     cells = (badge, title, join_html(parts))
     return table_row(cells, class_=criterion.outcome, data_c=name)
 
 
-def _outcome_words(criterion: CriterionResult) -> str:
+def _outcome_words(
+    criterion: CriterionResult, rubric: RubricResult, findings: Sequence[Finding]
+) -> str:
     words = criterion.outcome.replace("not_applicable", "n/a")
+    open_findings = criterion_words.open_findings_of(rubric.id, criterion, findings)
+    remarks = criterion_words.outcome_with_remarks(criterion, open_findings)
+    words = ", ".join(filter(None, [words, remarks]))
+    if criterion.outcome == "fail" and queries.is_waived(rubric.id, criterion.id, findings):
+        words = "accepted"
+    elif criterion.outcome == "fail" and not criterion_words.is_blocking(criterion, rubric):
+        words = criterion_words.UNBLOCKING_FAIL
     if criterion.would_block is True:
         words = "would have blocked"
     return f"unsteady: {words}" if queries.is_unsteady(criterion) else words
