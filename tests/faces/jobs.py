@@ -45,7 +45,7 @@ FIXER = 'schema = 1\nid = "fixer"\nsystem_prompt = "You repair."\ntools = ["Read
 
 
 def todos(number: int, start: int = 0) -> str:
-    """A file with that many findings, one every third line."""
+    """A file with one finding at that many lines, every third."""
     return "".join(f"# TODO {start + n}\nx = {start + n}\n\n" for n in range(number))
 
 

@@ -288,7 +288,9 @@ def test_what_stands_in_the_clone_of_the_job_is_no_answer(jobs):
 
 def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
     made.origin.git("checkout", "-q", "-B", "topic", "main")
-    first = made.origin.commit("one", **{"src/a.py": todos(2) + "# FIXME old\n"})
+    first = made.origin.commit(
+        "one", **{"src/a.py": todos(1) + "# FIXME old\n", "src/c.py": todos(1)}
+    )
     made.origin.git("checkout", "-q", "main")
     made.pull(first)
     lines = {"VIBE_GATE_INPUT_REVIEW_COMMENTS": "true"}
@@ -304,7 +306,7 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
     )
     second = made.push(
         "topic",
-        **{"src/a.py": todos(1) + "# FIXME old\n", "src/b.py": todos(1, 7) + "# FIXME new\n"},
+        **{"src/b.py": todos(1, 7) + "# FIXME new\n", "src/c.py": "z = 1\n"},
     )
     made.pull(second)
     done = made.review_pull(second, **lines)

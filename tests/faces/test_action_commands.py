@@ -84,7 +84,7 @@ def made(made) -> Project:
 @pytest.fixture
 def head(made) -> str:
     """A pull request with two findings, reviewed by run 4711."""
-    head = made.branch("topic", **{"src/a.py": todos(2)})
+    head = made.branch("topic", **{"src/a.py": todos(1), "src/b.py": todos(1)})
     made.pull(head)
     assert made.review_pull(head).code == 1
     made.github.add_actions_run(head)
@@ -349,7 +349,7 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
     assert vibe_gate("bundles", "import", str(archive), cwd=place, environ=made.environ).code == 0
     (row,) = vibe_gate("stats", "--json", cwd=place, environ=made.environ).json["criteria"]
     assert (row["criterion"], row["found"], row["right"], row["wrong"]) == ("no-todo", 2, 0, 2)
-    later = made.push("topic", **{"src/a.py": "x = 1\n"})
+    later = made.push("topic", **{"src/a.py": "x = 1\n", "src/b.py": "y = 1\n"})
     made.pull(later)
     assert made.review_pull(later).code == 0
     kept = [

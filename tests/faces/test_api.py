@@ -45,10 +45,11 @@ MEMBERS = {
         "applied bundle change left_alone made names outcome passed patch problem repair_words results review said "
         "staged steers unapplied unmatched"
     ),
-    "AgentExecution": "abort done watch",
+    "AgentExecution": "abort has_ended watch",
     "RunResult": (
-        "about annotate annotations bundle_dir complete content error files git graph hook_capture_status is_run log "
-        "messages metrics raise_for_status session_record state status summary timeline todos tools turns"
+        "annotate annotations bundle_dir complete content error files git graph hook_capture_status is_run log "
+        "messages metrics raise_for_status run_document session_record state status summary timeline todos tools "
+        "turns"
     ),
 }
 

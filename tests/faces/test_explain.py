@@ -58,7 +58,8 @@ def test_a_criterion_names_its_finding_if_the_newest_run_has_one_of_it(gated):
 
 
 def test_a_criterion_with_several_findings_names_them(gated):
-    gated.write("src/pay.py", CODE + "# TODO\n" + "# TODO: more\n")
+    for name in ("pay", "cart"):
+        gated.write(f"src/{name}.py", CODE + "# TODO\n")
     gated.git("add", "-A")
     findings = gated.review("--staged")["findings"]
     sentence = " ".join(gated.run("explain", "no-todo").err.split())

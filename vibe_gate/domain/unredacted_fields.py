@@ -128,7 +128,12 @@ SESSION_RECORD: Own = {
 SESSIONS: Own = {"nodes": {}}
 """Of sessions.json: the nodes are ours, their sessions' ids an agent's."""
 
-_REPORTED: Own = dict.fromkeys(("fingerprint", "criterion", "level", "since", "fixed"), True)
+_REPORTED: Own = {
+    **dict.fromkeys(("fingerprint", "criterion", "level", "since", "fixed", "last"), True),
+    **dict.fromkeys(("lines", "thread"), True),
+    "votes": {"outcome": True},
+    "found_by": dict.fromkeys(("rubric", "criterion", "digest", "run"), True),
+}
 
 EVENT: Mapping[str, Own] = {
     "run.created": {"key": True},
