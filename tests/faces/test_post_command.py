@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -54,6 +55,7 @@ def test_the_newest_run_goes_to_the_pull_request_with_its_commit_once_and_to_no_
     assert done.code == 0, done.err
     assert done.out.startswith("http")
     assert "FAIL" in run.ours[0]
+    assert re.search(r"(?m)^  ```diff\n  @@ .*\n(?:  .*\n)*  \+# TODO", run.ours[0])
     assert run.github.review_comments == []
     assert run.github.writes == 1
     assert (post(run).code, post(run, "--pr", "7").code) == (0, 0)
@@ -223,6 +225,8 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert done.code == 0, done.out + done.err
     assert len(forked.ours) == 1
     assert "that is not verified" in forked.ours[0]
+    assert "Without diffs: only the summary of the run was at hand" in forked.ours[0]
+    assert "```diff" not in forked.ours[0]
     assert (
         forked.checkout / "src" / "a.py"
     ).read_text() == "x = 1\n"  # the head is never checked out

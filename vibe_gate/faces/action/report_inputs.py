@@ -18,7 +18,6 @@ MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
 
 PATCH = "change.patch"
-MADE_PATCH = "made.patch"
 
 
 def lines_since(

@@ -17,12 +17,7 @@ from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.job import run_job
 from vibe_gate.faces.action.relay import relay
-from vibe_gate.faces.action.report_inputs import (
-    MADE_PATCH,
-    lines_since,
-    read_patch,
-    stored_patch,
-)
+from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.command import Command, argument, parse_nothing, whole_number
 from vibe_gate.faces.cli.destination import Destination, destination
@@ -67,13 +62,9 @@ def _run(arguments: PostArguments) -> int:
     if arguments.artifact is not None:
         return relay(runner, arguments.artifact)
     runs = StoredRuns()
-    named_run = _named_run(runs, arguments.reference)
-    result = _sealed(runs, named_run)
+    result = _sealed(runs, _named_run(runs, arguments.reference))
     to = _destination(arguments.repository, runs, environment)
-    made_patch = ""
-    if runs.bundles.may_leave(named_run.entry):
-        made_patch = read_patch(result.bundle_dir / MADE_PATCH)
-    report = _report_of(result, made_patch, runner, to)
+    report = _report_of(result, runner, to)
     head = report.summary.change.head_commit
     with open_forge(to.api_url, to.token, to.repository, network=environment.network) as forge:
         credentials = Credentials(to.server_url, to.token)
@@ -104,7 +95,7 @@ def _named_run(runs: StoredRuns, reference: str | None) -> NamedRun:
     return named_run
 
 
-def _report_of(result: RunResult, made_patch: str, runner: Runner, to: Destination) -> Report:
+def _report_of(result: RunResult, runner: Runner, to: Destination) -> Report:
     """What is posted, before it is known what was said earlier."""
     summary = result.summary
     head, base = summary.change.head_commit, summary.change.base_commit
@@ -115,7 +106,6 @@ def _report_of(result: RunResult, made_patch: str, runner: Runner, to: Destinati
         round=first_round(summary.findings, head),
         links=runner.links(to.repository, head, base, server_url=to.server_url),
         patch=stored_patch(result.bundle_dir),
-        made_patch=made_patch,
         review=f"{base[:12]}..{head[:12]}" if base else "",
     )
 
