@@ -243,7 +243,7 @@ options = { timeout_s = 5 }
             "771b7c7ae3dc846a1a3b3726a53ad96e5cd42a3c7f0da7211444360e85d7da44",
         ),
         (LARGE, "d2be9b2d9009367c2067c9366f056b0342776090bc0fb145d78aa408ed470890"),
-        (built_in_rubrics()[0], "e80611a7e81927bf8e2bb4e3672063afac1cdf21d0ab4892d1f083505522da46"),
+        (built_in_rubrics()[0], "c98942023c7ab40035a9d3f8ec8d3ff6ea6fe7bb8ba86e46f4ac1f238a6ee581"),
         (built_in_rubrics()[1], "322e94fec63d4b168b37b2c7d8880c8bcb034647914d42f72cdb98f9d5034a04"),
         (
             read_table(Rubric, tomllib.loads(WRITTEN), []),
