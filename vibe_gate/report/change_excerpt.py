@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -111,11 +112,10 @@ def _cut_excerpt(indexed: _IndexedHunk, first_index: int, last_index: int) -> Ex
     start = max(0, first_index - CONTEXT_LINES)
     start, end = _with_replacements(indexed.lines, start, last_index + 1 + CONTEXT_LINES)
     end = min(end, start + MAX_EXCERPT_LINES)
-    skipped_lines, lines = indexed.lines[:start], indexed.lines[start:end]
-    before = _header_range(indexed.hunk.old_start, skipped_lines, lines, "+")
-    after = _header_range(indexed.hunk.new_start, skipped_lines, lines, "-")
+    before = _header_range(indexed, "before", start, end)
+    after = _header_range(indexed, "after", start, end)
     rows = [f"@@ -{before} +{after} @@\n"]
-    for line in lines:
+    for line in indexed.lines[start:end]:
         content = line.content.removesuffix(b"\n").decode("utf-8", "surrogateescape")
         rows.append(f"{line.origin}{content}\n")
     return Excerpt("".join(rows), max(0, last_index + 1 - end))
@@ -138,13 +138,12 @@ def _with_replacements(lines: Sequence[HunkLine], start: int, end: int) -> tuple
     return start, end
 
 
-def _header_range(
-    hunk_start: int, skipped_lines: Sequence[HunkLine], lines: Sequence[HunkLine], other_origin: str
-) -> str:
-    """One side's lines as the `@@` line has them; `other_origin`: of lines that this side lacks."""
-    skipped = sum(line.origin != other_origin for line in skipped_lines)
-    number = sum(line.origin != other_origin for line in lines)
-    start = hunk_start + skipped
-    if not number and skipped:
-        start -= 1  # git names the line before
-    return f"{start},{number}"
+def _header_range(indexed: _IndexedHunk, side: Side, start: int, end: int) -> str:
+    """One side's lines from the index `start` to `end`, as the `@@` line has them."""
+    indexes = indexed.indexes[side]
+    skipped_lines = bisect_left(indexes, start)
+    lines = bisect_left(indexes, end) - skipped_lines
+    first_line = indexed.first_line(side) + skipped_lines
+    if not lines and skipped_lines:
+        first_line -= 1  # git names the line before
+    return f"{first_line},{lines}"
