@@ -94,7 +94,7 @@ def test_each_standing_is_the_first_whose_row_holds() -> None:
     ("second_look", "remark"),
     [
         (look("stands", stops=False), "second look"),
-        (look("undecided", stops=False), "second look"),
+        (look("undecided", stops=False), UNSET),
         (look("intended"), "intended"),
         (look("stands"), UNSET),
         # A refutation that does not hold says nothing of the weight either.

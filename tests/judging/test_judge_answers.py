@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from answers import answers, fails, passes, said
+from answers import HANDLER, answers, fails, fails_with, finding, passes, said
 
-from vibe_gate.judging.reading import MAX_WORD, read_answers, write_objection
+from vibe_gate.judging.reading import MAX_READ_DEFECTS, MAX_WORD, read_answers, write_objection
 
 ASKED = ("a", "b")
 FAILS = fails(criterion="a")
@@ -77,6 +77,39 @@ def test_what_does_not_fit_is_named_and_the_other_answers_are_read(answer, told,
     reading = read_answers(ASKED, answer)
     assert reading.answers.keys() == readable
     assert bool(reading.unfit) == (not readable)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"findings": [finding()]},
+        {"findings": [finding(evidence=[])]},
+        {"findings": [finding(counterexample="")]},
+        {"counterexample": "a missing file -> None", "evidence": [HANDLER]},
+    ],
+)
+def test_a_defect_beside_a_pass_goes_back_and_leaves_no_answer(fields):
+    answer = answers(said("a", **fields), said("b"))
+    assert 'a has findings and the outcome "pass"' in write_objection(ASKED, answer)
+    assert read_answers(ASKED, answer).answers.keys() == {"b"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"evidence": [HANDLER]}, {"counterexample": "none"}, {"findings": [{"reason": "None."}]}],
+)
+def test_what_names_no_defect_may_stand_beside_a_pass(fields):
+    assert write_objection(ASKED, answers(said("a", **fields), said("b"))) == ""
+
+
+def test_no_finding_of_a_fail_is_left_out_in_silence():
+    findings = [finding(reason=f"Defect {number}.") for number in range(MAX_READ_DEFECTS + 1)]
+    longest = answers(fails_with(*findings[:-1], criterion="a"), said("b"))
+    assert len(read_answers(ASKED, longest).answers["a"].findings) == MAX_READ_DEFECTS
+    assert write_objection(ASKED, longest) == ""
+    too_long = answers(fails_with(*findings, criterion="a"), said("b"))
+    assert "a has 21 findings; at most 20 are read" in write_objection(ASKED, too_long)
+    assert read_answers(ASKED, too_long).answers.keys() == {"b"}
 
 
 def test_a_long_word_of_the_model_is_not_repeated():

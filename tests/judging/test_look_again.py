@@ -476,6 +476,20 @@ def test_an_answer_that_does_not_fit_is_no_look(looking: Looking) -> None:
     assert look.reason.startswith("The model's answer does not fit its form.")
 
 
+@pytest.mark.parametrize("number", [0, 2, 7, -1, "1"])
+def test_a_number_of_another_finding_is_no_answer_about_the_only_one(number: object) -> None:
+    answer = {"answers": [about(1, "refuted", PREVENTS) | {"finding": number}]}
+    assert write_look_objection(1, answer).startswith("The answer does not fit: ")
+
+
+def test_of_several_findings_each_answer_names_its_own() -> None:
+    nameless_answer = about(1, "refuted", PREVENTS)
+    del nameless_answer["finding"]
+    assert write_look_objection(1, {"answers": [nameless_answer]}) == ""
+    answers = {"answers": [nameless_answer, about(2, "stands")]}
+    assert "an answer names no finding" in write_look_objection(2, answers)
+
+
 def test_no_word_of_a_look_has_a_secret(looking: Looking) -> None:
     look = looking.look(look_answer("stands", reason=f"{'so ' * 85}{TOKEN}"))
     assert TOKEN[:12] not in look.reason
@@ -535,6 +549,8 @@ def quoted_line(
         ((quoted_line(), quoted_line(standing="void")), "the quoted text is not in the file"),
         ((quoted_line(quote="  }  "), quoted_line(quote="else:")), "the quotes are too short to prevent anything"),
         ((quoted_line(side="before"), quoted_line(side="before")), "no quoted line stands after the change"),
+        ((quoted_line(quote="}"), quoted_line("a.md")), "the quotes are too short to prevent anything"),
+        ((quoted_line("a.md"), quoted_line(side="before")), "documentation and the gate's own files prevent nothing"),
         *[((quoted_line(path), quoted_line("docs/a.md")), "documentation and the gate's own files prevent nothing")
           for path in ("README.md", "a/b.rst", "c.txt", "d.adoc", ".vibe-gate/gate.toml")],
     ],

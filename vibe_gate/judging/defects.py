@@ -71,7 +71,7 @@ def find_remark_reason(defect: Defect) -> RemarkReason | UnsetType:
         return UNSET
     if look.outcome == "intended":
         return "intended"
-    if look.said in ("stands", "undecided") and not look.stops:
+    if look.said == "stands" and not look.stops:
         return "second look"
     return UNSET
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.document import first_mistake, read, without_none
 from vibe_gate.judging.brief import (
-    MAX_DEFECTS,
     CriterionAnswer,
     FindingAnswer,
     JudgeAnswers,
@@ -26,6 +25,11 @@ OUTCOMES = ("pass", "not_applicable", "fail", "abstain")
 
 MAX_PROBLEMS = 5
 """Problems that go back at once: more would be another prompt."""
+
+MAX_READ_DEFECTS = 20
+"""Defects of one fail that are read, more than are asked for: with a longer list the criterion has
+no answer, as none is left out in silence.
+"""
 
 MAX_WORD = 60
 """A longer word of the model is not repeated: cut, a secret in it would not be known as one any
@@ -115,7 +119,7 @@ def _normalize_words(answer: CriterionAnswer) -> CriterionAnswer:
         answer,
         criterion=answer.criterion.strip(_AROUND),
         outcome=outcome,
-        findings=tuple(map(_normalize_stops, findings[:MAX_DEFECTS])),
+        findings=tuple(map(_normalize_stops, findings)),
     )
 
 
@@ -147,12 +151,27 @@ def _answer_problem(criterion_id: str, answers: Sequence[CriterionAnswer]) -> st
     if outcome not in OUTCOMES:
         outcomes = ", ".join(OUTCOMES)
         return f"{criterion_id} has the outcome {_quote_word(outcome)}; the outcomes are {outcomes}"
-    if outcome != "fail" and any(map(_has_quote, answers[0].findings)):
+    if len(answers[0].findings) > MAX_READ_DEFECTS:
+        count = len(answers[0].findings)
+        return f"{criterion_id} has {count} findings; at most {MAX_READ_DEFECTS} are read"
+    if outcome != "fail" and _names_defect(answers[0]):
         return (
             f'{criterion_id} has findings and the outcome "{outcome}": '
             "answer fail, or leave the findings out"
         )
     return ""
+
+
+def _names_defect(answer: CriterionAnswer) -> bool:
+    """Whether it tells of a defect, in its findings or in the form of earlier versions."""
+    first_form = _finding_of_answer(answer)
+    if first_form.counterexample.strip() and _has_quote(first_form):
+        return True
+    return any(_has_quote(finding) or _has_grounds(finding) for finding in answer.findings)
+
+
+def _has_grounds(finding: FindingAnswer) -> bool:
+    return bool(finding.reason.strip() and finding.counterexample.strip())
 
 
 def _has_quote(finding: FindingAnswer) -> bool:

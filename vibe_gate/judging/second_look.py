@@ -691,19 +691,25 @@ def _intention_problem(evidence: Sequence[CheckedEvidence], change: Change) -> s
 def _refutation_problem(evidence: Sequence[CheckedEvidence]) -> str:
     """Why these lines refute nothing, or "".
 
-    Lone braces and the like stand everywhere, and prevent nothing; nor do lines that stood before
-    the change alone.
+    At least one line must by itself be able to prevent something: documentation, lone braces that
+    stand everywhere, and lines that stood before the change alone are not.
     """
     problem = _void_problem(evidence)
     if problem:
         return problem
-    if all(visible_length(line.quote) < MIN_RELOCATED for line in evidence):
-        return "the quotes are too short to prevent anything"
-    if all(line.side == "before" for line in evidence):
+    lines_after = [line for line in evidence if line.side == "after"]
+    if not lines_after:
         return "no quoted line stands after the change"
-    if all(paths.matches_any_glob(paths.unquote(line.path), PROSE) for line in evidence):
+    code_lines = [line for line in lines_after if not _is_prose(line)]
+    if not code_lines:
         return "documentation and the gate's own files prevent nothing"
+    if all(visible_length(line.quote) < MIN_RELOCATED for line in code_lines):
+        return "the quotes are too short to prevent anything"
     return ""
+
+
+def _is_prose(line: CheckedEvidence) -> bool:
+    return paths.matches_any_glob(paths.unquote(line.path), PROSE)
 
 
 def _check_line(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, get_args
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from vibe_gate.domain import escape
@@ -124,8 +124,8 @@ class LookAnswer(Struct, frozen=True, kw_only=True):
 
     outcome: str
 
-    finding: int = 1
-    """The number of the finding, from 1."""
+    finding: int | UnsetType = UNSET
+    """The number of the finding, from 1; of a single one it may be left out."""
 
     stops: bool | str = True
     """Whether a careful maintainer would stop the change for it; a word is read as yes or no."""
@@ -159,7 +159,11 @@ def read_look_answers(finding_count: int, document: object) -> dict[int, LookAns
     answers = read(LookAnswers, without_none(document)).answers
     answers_by_number: dict[int, LookAnswer] = {}
     for answer in answers:
-        number = 1 if finding_count == 1 else answer.finding
+        number = answer.finding
+        if number is UNSET and finding_count == 1:
+            number = 1
+        if number is UNSET:
+            raise ValueError("an answer names no finding")
         if not 1 <= number <= finding_count:
             raise ValueError(f"there is no finding {number}; there are {finding_count}")
         if number in answers_by_number:
