@@ -476,6 +476,13 @@ def test_what_a_second_look_would_not_stop_passes_with_a_warning(walk) -> None:
     assert (found.level, found.remark) == ("warning", "second look")
     again = walk()
     assert (again.exit_code, again.findings[0].fingerprint) == (0, found.fingerprint)
+    walk.repo.git("config", "user.name", "Ada")
+    walk.repo.git("config", "user.email", "ada@example.org")
+    refused = vibe_gate(
+        "label", found.fingerprint, "wrong", cwd=walk.repo.path, environ=walk.environ
+    )
+    assert refused.code == 2
+    assert "a remark blocks nothing, so no figure counts a label of it" in refused.err, refused.err
 
 
 @pytest.mark.slow

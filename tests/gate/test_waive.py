@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from repos import Repo
 from standing import CODE, GATE, TIDY
 from walks import walked
@@ -15,8 +16,17 @@ from walks import walked
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import POLICY, Suppression
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import FindingPlace
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.gate.waive import WaiverAsked, add_suppression, override, remove_override, suppress
+from vibe_gate.gate.stored import stored_finding
+from vibe_gate.gate.waive import (
+    WaiverAsked,
+    add_suppression,
+    globs_of_finding,
+    override,
+    remove_override,
+    suppress,
+)
 from vibe_gate.git import open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
@@ -173,6 +183,14 @@ def test_what_is_suppressed_is_a_finding_or_what_a_criterion_finds_at_paths(
                 reason="it is meant", by=BY, expires=date(2099, 4, 1), **values
             )
     assert reviewed.suppress("no-tabs:a")[0].expires is None
+
+
+def test_a_suppressed_finding_has_the_files_of_all_its_places(reviewed: Reviewed) -> None:
+    with open_repository(reviewed.path, read_environment(reviewed.environ)) as repository:
+        stored = stored_finding(repository, reviewed.finding.fingerprint, NOW)
+    place = FindingPlace(path="src/b.py", line=2, end_line=2)
+    spread = replace(reviewed.finding, other_places=(place,))
+    assert globs_of_finding(replace(stored, finding=spread)) == ("src/pay.py", "src/b.py")
 
 
 def test_what_names_no_criterion_or_no_glob_is_not_suppressed(

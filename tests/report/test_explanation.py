@@ -10,6 +10,8 @@ from report.test_refuted import looked
 
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
+from vibe_gate.domain.summary import Trusted
+from vibe_gate.domain.verdict import FindingPlace
 from vibe_gate.report.explanation import Explanation, explanation_rows
 
 QUESTION = "Does every new handler log the error, raise it again or say why not?"
@@ -74,7 +76,50 @@ def test_it_says_what_people_said():
 def test_what_a_second_look_refuted_asks_for_nothing():
     told = rows("refuted")
     assert told[-1] == ("next", "nothing to do: a second look refuted it")
-    assert ("", "    7 | if not path:") in told
+    assert ("", "prevented by src/main.py:7: if not path:") in told
+
+
+def test_lines_that_intend_a_finding_are_shown_as_those_that_refute_it():
+    assert ("", "intended by src/main.py:7: if not path:") in rows("intended")
+
+
+def explained(finding, **more) -> list[tuple[str, str]]:
+    summary = replace(looked("stands"), findings=(finding,))
+    return list(explanation_rows(Explanation(finding, summary, QUESTION, **more)))
+
+
+STANDS = looked("stands").findings[0]
+
+
+def test_all_places_of_a_finding_are_named():
+    places = [FindingPlace(path="src/b.py", line=number, end_line=number) for number in range(1, 9)]
+    text = "\n".join(text for _, text in explained(replace(STANDS, other_places=tuple(places))))
+    assert [place.line for place in places if f"src/b.py:{place.line}" not in text] == []
+
+
+def test_what_is_accepted_is_not_to_be_accepted_again_and_keeps_its_second_look():
+    told = explained(replace(STANDS, level="notice", waiver="overridden by Bob | known"))
+    assert told[-1] == ("next", "nothing to do: it is accepted")
+    assert ("look", "Second look: stands. main leaves before it.") in told
+
+
+def test_an_override_that_holds_and_is_not_reviewed_yet_asks_for_a_review():
+    assert rows(overrides=[OVERRIDE], is_accepted=True)[-1] == (
+        "next",
+        "it is accepted in this clone: review again to see the verdict with that",
+    )
+
+
+def test_a_remark_asks_for_nothing():
+    told = explained(replace(STANDS, level="warning", remark="answer"))
+    assert told[-1] == ("next", "nothing has to change: a remark blocks nothing")
+
+
+def test_a_suppression_is_named_only_if_there_is_a_gate_that_it_belongs_to():
+    built_in = replace(looked("stands"), trusted=Trusted(revision="", bootstrap=False))
+    told = list(explanation_rows(Explanation(built_in.findings[0], built_in, QUESTION)))
+    assert "vibe-gate suppress" in rows()[-1][1]
+    assert told[-1][1].startswith("vibe-gate override")
 
 
 @pytest.mark.parametrize("text", ["x" * 9_000, "a\u202eb\x1b[31m", "line\n" * 500])

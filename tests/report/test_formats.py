@@ -217,6 +217,13 @@ def test_the_case_verdict_is_the_run(name, case):
     assert cases(RUNS[name])["verdict"] == case
 
 
+def test_the_failed_case_verdict_names_first_what_blocks():
+    whole = finding("the change is large", path="", line=0, level="warning", criterion="size")
+    text = render_junit(failed(0, 0, found=(whole, finding("x", 3), finding("y", 9))))
+    body = etree.fromstring(text.encode()).find(".//testcase[@name='verdict']/failure").text
+    assert [line.split()[0] for line in body.splitlines()] == ["failure", "failure", "warning"]
+
+
 def test_characters_that_xml_cannot_hold_are_written_out():
     text = render_junit(
         failed(

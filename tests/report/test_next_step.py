@@ -31,7 +31,7 @@ from vibe_gate.domain.cause import (
 )
 from vibe_gate.domain.document import decode_document
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, RubricResult
+from vibe_gate.domain.verdict import CriterionResult, RubricResult, Vote
 from vibe_gate.errors import FAIL, INCONCLUSIVE
 from vibe_gate.report.next_step import at_a_terminal, next_step, remediable_cause
 from vibe_gate.report.report import Report
@@ -141,6 +141,16 @@ def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
 )
 def test_a_workflow_that_ran_is_not_the_next_step(workflow, expected):
     assert ("vibe-gate run fix" in next_step(told(workflow=workflow))) is expected
+
+
+def test_what_an_answer_left_undecided_is_asked_anew():
+    """A review without `--force` takes the same answer from the cache."""
+    abstention = Vote(outcome="abstain", said="fail", reason="a quote that is not there")
+    undecided = summaries.criterion("works", "abstain", kind="judge", votes=(abstention,))
+    rubric = summaries.rubric(undecided, outcome="inconclusive")
+    summary = summaries.summary(outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))
+    assert at_a_terminal(summary).startswith("run `vibe-gate review --force`, which asks anew")
+    assert at_a_terminal(summary, is_agent=True).startswith("ask the user to run")
 
 
 def test_of_tests_that_the_record_cannot_tell_next_says_who_runs_them():

@@ -17,7 +17,7 @@ from summaries import finding, summary
 from test_comment import without_state
 from test_formats import entries, log
 
-from vibe_gate.domain.verdict import FindingPlace
+from vibe_gate.domain.verdict import FindingPlace, SecondLook
 from vibe_gate.report import sentences
 from vibe_gate.report.annotations import make_check_run
 from vibe_gate.report.comment import render_comment
@@ -77,6 +77,8 @@ def test_it_reads_as_it_did(name, file_name):
     rendered = RENDERED[file_name](report_of(*FINDINGS[name]))
     assert rendered == (GOLDEN / name / file_name).read_text()
 
+
+REFUTED = SecondLook(outcome="refuted", said="refuted", reason="main leaves before it.")
 
 PLACES = [f"{line.path}:{line.line}" for line in QUOTES]
 TEXTS = {
@@ -252,3 +254,27 @@ def test_a_place_that_the_diff_lacks_is_named_and_the_comment_stands_at_the_firs
     assert (comment.path, comment.line) == (QUOTES[0].path, QUOTES[0].line)
     assert "src/ledger/payout.py:8" in comment.body
     assert "src/ledger/refund.py:19" in comment.body
+
+
+def test_a_line_for_an_editor_says_that_its_lines_were_removed():
+    lines = (replace(QUOTES[0], side="before"),)
+    run = report_of(spread_finding(evidence=lines, other_places=())).summary
+    assert ": failure: (removed) Three handlers" in sentences.concise_lines(run)[0]
+
+
+def test_a_comment_names_more_places_only_beyond_its_limit():
+    places = [FindingPlace(path="b.py", line=line, end_line=line) for line in range(1, 8)]
+    at_limit, beyond = (
+        render_comment(report_of(spread_finding(evidence=(), other_places=tuple(places[:count]))))
+        for count in (4, 6)
+    )
+    assert "more place" not in at_limit
+    assert "and 2 more places: " in beyond
+
+
+@pytest.mark.parametrize(
+    "more", [{"criterion": "addressed"}, {"level": "notice", "second_look": REFUTED}]
+)
+def test_a_page_asks_for_no_label_of_what_fails_no_criterion(more):
+    assert "Next: fix it" in articles(report_of(spread_finding()))
+    assert "Next: fix it" not in articles(report_of(spread_finding(**more)))

@@ -80,7 +80,7 @@ def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_coun
     )
     screen = render_screen(made, (), 100).plain
     assert BOTH in screen
-    assert "    src/main.py:7\n      7 | if not path:" in screen
+    assert "    prevented by src/main.py:7\n        | if not path:" in screen
     (result,) = json.loads(sarif.render_sarif(made))["runs"][0]["results"]
     assert (result["level"], result["message"]["text"].startswith(BOTH)) == ("note", True)
     (case,) = ElementTree.fromstring(junit.render_junit(made)).findall(
@@ -104,7 +104,7 @@ def test_a_pull_request_shows_it_apart_and_opens_no_thread():
     assert (noted.annotation_level, noted.message) == ("notice", BOTH)
     assert noted.raw_details.splitlines()[1:3] == [
         "Second look: refuted. main leaves before it.",
-        "src/main.py:7: if not path:",
+        "Prevented by src/main.py:7: if not path:",
     ]
     assert make_review_comments(made, made.anchors) == ()
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from vibe_gate.domain.label import Label, LabelSource, Word, newest
 from vibe_gate.errors import UsageError
@@ -59,6 +59,12 @@ def add_label(ask: LabelAsked, repository: Repository, now: datetime) -> tuple[L
 
 def _keep_labels(repository: Repository, finding: StoredFinding, word: Word) -> tuple[Label, ...]:
     new_labels = word.on(finding.fingerprint, finding.sources)
+    is_remark = finding.finding is not None and finding.finding.remark is not UNSET
+    if not new_labels and is_remark:
+        raise UsageError(
+            f"{finding.fingerprint} is a remark: a remark blocks nothing, so no figure counts a label "
+            "of it."
+        )
     if not new_labels:
         raise UsageError(
             f"{finding.fingerprint} fails no criterion of a rubric (it is about the gate itself, "

@@ -138,9 +138,12 @@ def _suppressed(subject: str, repository: Repository, now: datetime) -> dict[str
         )
     criterion_ids = _criterion_ids(repository)
     if not colon:
-        finding = stored_finding(repository, subject, now)
-        globs = (paths.unquote(finding.path),) if finding.path else ()
-        return {"finding": finding.fingerprint, "criterion": finding.criterion, "paths": globs}
+        stored = stored_finding(repository, subject, now)
+        return {
+            "finding": stored.fingerprint,
+            "criterion": stored.criterion,
+            "paths": globs_of_finding(stored),
+        }
     if criterion == "*":
         return {"criterion": None, "paths": (glob,)}
     if criterion in criterion_ids:
@@ -148,6 +151,12 @@ def _suppressed(subject: str, repository: Repository, now: datetime) -> dict[str
     near = nearest(criterion, criterion_ids)
     hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(criterion_ids)}."
     raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
+
+
+def globs_of_finding(stored: StoredFinding) -> tuple[str, ...]:
+    """The files of all its places; () of a finding about the change as a whole."""
+    finding_paths = stored.finding.paths if stored.finding else (stored.path,)
+    return tuple(paths.unquote(path) for path in finding_paths if path)
 
 
 def _criterion_ids(repository: Repository) -> list[str]:

@@ -128,8 +128,9 @@ def _annotation_details(finding: Finding, summary: Summary) -> Iterator[str]:
         if dispute := sentences.dispute_sentence(finding.second_look):
             yield safe(dispute)
         yield safe(sentences.second_look_sentence(finding.second_look))
-        for evidence in queries.refuting_lines(finding.second_look):
-            yield safe(f"{sentences.place_words_of(evidence)}: {evidence.quote}")
+        for evidence in queries.grounds_of_look(finding.second_look):
+            words = sentences.grounds_words(finding.second_look).capitalize()
+            yield safe(f"{words} {sentences.place_words_of(evidence)}: {evidence.quote}")
     if finding.proof is not UNSET:
         yield safe(sentences.proof_sentence(finding.proof))
         if finding.proof.test:

@@ -121,9 +121,14 @@ def _repeat_lines(report: Report) -> Iterator[str]:
     yield "Run this review in a clone:"
     yield fence_code(f"vibe-gate review {revisions}".rstrip(), "")
     if report.summary.exit_code == FAIL or report.round.reportable:
+        for_everybody = ""
+        if queries.has_own_gate(report.summary):
+            for_everybody = (
+                "for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
+                "`.vibe-gate/suppressions.toml`, whose change needs approval); "
+            )
         yield (
-            "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
-            "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "
+            f"Accept a finding: {for_everybody}temporarily, in one clone, with "
             "`vibe-gate override FINDING --reason TEXT`; for this commit, where the workflow `commands.yml` is "
             "installed, with a comment `/vibe-gate override FINDING REASON`."
         )

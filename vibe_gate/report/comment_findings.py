@@ -121,7 +121,7 @@ def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_te
     for equal in equal_findings:
         places += finding_place_links(equal, report.links)
     item = (
-        f"- **{finding.level}**{_remarks(finding, report)} {join_first(places, MAX_LINKED_PLACES)}: "
+        f"- **{finding.level}**{_remarks(finding, report)} {_join_places(places)}: "
         f"{escape_prose(sentences.finding_sentence(finding))}"
     )
     source = _finding_source(equal_findings, report.summary)
@@ -132,6 +132,13 @@ def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_te
     if with_test and finding.proof is not UNSET and finding.proof.test:
         item += f"\n\n{indent(test_fold(finding.proof), '  ')}"
     return item
+
+
+def _join_places(places: Sequence[str]) -> str:
+    """The first places, and how many more there are."""
+    text = ", ".join(places[:MAX_LINKED_PLACES])
+    surplus = len(places) - MAX_LINKED_PLACES
+    return f"{text} and {counted(surplus, 'more place')}" if surplus > 0 else text
 
 
 def _remarks(finding: Finding, report: Report) -> str:
@@ -182,16 +189,15 @@ def test_fold(proof: Proof) -> str:
 
 
 def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
-    """What a second look came to, unless the finding says it, and the lines that prevent it; before
-    that what was said against the finding.
+    """What a second look came to, unless the finding says it, and the lines that prevent or intend
+    it; before that what was said against the finding.
     """
     if dispute := sentences.dispute_sentence(look):
         yield escape_prose(dispute)
     if look.outcome != "refuted":
         yield escape_prose(sentences.second_look_sentence(look))
-        return
-    for line in queries.refuting_lines(look):
-        yield _quoted_line_link(line, links)
+    for line in queries.grounds_of_look(look):
+        yield f"{sentences.grounds_words(look).capitalize()} {_quoted_line_link(line, links)}"
 
 
 def _quoted_line_link(line: CheckedEvidence, links: Links | None) -> str:

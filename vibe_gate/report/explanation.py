@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import UNSET, Struct
 
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
@@ -20,6 +20,7 @@ MAX_QUOTES = 4
 """Quoted lines of a place, and of a second look."""
 
 MAX_OTHER_PLACES = 4
+"""Further places whose lines are quoted; the others are named."""
 
 MAX_QUOTE, MAX_TEXT = 66, 280
 """Characters of a quoted line, and of any other text: all of it has to fit one screen."""
@@ -39,6 +40,8 @@ class Explanation(Struct, frozen=True):
     """Those of this finding."""
     overrides: Sequence[Override] = ()
     """Those of this finding."""
+    is_accepted: bool = False
+    """Whether one of these overrides holds today."""
     is_about_session: bool = False
     """Whether it is about what agents ran or said, which no change of files repairs."""
     by_agent: bool = False
@@ -67,7 +70,7 @@ def explanation_rows(of: Explanation) -> Iterator[Row]:
 
 def _line_texts(finding: Finding) -> Iterator[str]:
     """The quoted lines of the first places; where a place is not in the first's file, before its
-    lines the place.
+    lines the place. Last the names of the other places.
     """
     first, *other_places = finding_places.quoted_places(finding)
     yield from map(_quoted, queries.shown_evidence(first.lines)[:MAX_QUOTES])
@@ -78,8 +81,9 @@ def _line_texts(finding: Finding) -> Iterator[str]:
             yield f"also at {sentences.place_words_of(place.place)}"
             path = place.path
         yield from map(_quoted, lines)
-    if len(other_places) > MAX_OTHER_PLACES:
-        yield f"and {counted(len(other_places) - MAX_OTHER_PLACES, 'more place')}"
+    unquoted_places = [place.place for place in other_places[MAX_OTHER_PLACES:]]
+    if unquoted_places:
+        yield f"also at {', '.join(map(sentences.place_words_of, unquoted_places))}"
 
 
 def _placed_quote(evidence: CheckedEvidence) -> str:
@@ -109,8 +113,9 @@ def _reason_rows(finding: Finding, summary: Summary) -> Iterator[Row]:
         if dispute := sentences.dispute_sentence(finding.second_look):
             yield "argued", _cut_text(dispute.removeprefix("Disputed").lstrip(": "))
         yield "look", _cut_text(sentences.second_look_sentence(finding.second_look))
-        for evidence in queries.refuting_lines(finding.second_look)[:MAX_QUOTES]:
-            yield "", _quoted(evidence)
+        for evidence in queries.grounds_of_look(finding.second_look)[:MAX_QUOTES]:
+            words = sentences.grounds_words(finding.second_look)
+            yield "", f"{words} {_placed_quote(evidence)}"
 
 
 def _quoted(evidence: CheckedEvidence) -> str:
@@ -158,19 +163,29 @@ def _next_steps(of: Explanation) -> Iterator[Row]:
     if finding.is_refuted:
         yield "next", "nothing to do: a second look refuted it"
         return
+    if queries.waiver_text(finding):
+        yield "next", "nothing to do: it is accepted"
+        return
+    if finding_places.remark_words(finding):
+        yield "next", "nothing has to change: a remark blocks nothing"
+        return
     if of.is_about_session:
         yield "fix", "run it, or correct what was said; no change of files is needed"
     else:
         yield "fix", f"change the lines{next_step.by_an_agent(summary)}, then review again"
     if queries.may_be_disputed(finding, summary):
         yield "dispute", f"vibe-gate dispute {name} --reason TEXT (once; a second look decides)"
+    if of.is_accepted:
+        yield "next", "it is accepted in this clone: review again to see the verdict with that"
+        return
     if of.by_agent:
         yield "accept", "ask the user to accept it"
         return
     if summary.sources(finding):
         yield "label", f"vibe-gate label {name} right|wrong --reason TEXT"
     yield "accept", f"vibe-gate override {name} --reason TEXT (this clone, 30 days)"
-    yield "", f"vibe-gate suppress {name} --reason TEXT (everybody, once merged)"
+    if queries.has_own_gate(summary):
+        yield "", f"vibe-gate suppress {name} --reason TEXT (everybody, once merged)"
 
 
 def _cut_text(text: str) -> str:

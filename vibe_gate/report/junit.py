@@ -11,6 +11,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS
 from vibe_gate.report import queries, sentences
+from vibe_gate.report.criterion_words import is_blocking
 
 
 def render_junit(summary: Summary) -> str:
@@ -57,7 +58,12 @@ def _testcase(
 def _verdict_case(summary: Summary) -> ElementTree.Element:
     """The run as a case, with the findings that no other case has."""
     headline = sentences.verdict_headline(summary)
-    lines = [sentences.finding_line(finding) for finding in _findings_of_no_criterion(summary)]
+    findings = _findings_of_no_criterion(summary)
+    if summary.exit_code == FAIL:
+        blocking_findings = _blocking_findings(summary)
+        other_findings = [finding for finding in findings if finding not in blocking_findings]
+        findings = [*blocking_findings, *other_findings]
+    lines = list(map(sentences.finding_line, findings))
     if summary.exit_code == PASS:
         case = _testcase("verdict")
         output = "\n".join(map(safe, [headline, *lines]))
@@ -65,6 +71,25 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
         return case
     kind = "failure" if summary.exit_code == FAIL else "error"
     return _testcase("verdict", kind, summary.outcome, headline, "\n".join(lines))
+
+
+def _blocking_findings(summary: Summary) -> list[Finding]:
+    """The findings for which the run fails, the worst first; if the score alone fails it, those of
+    the criteria that lost it.
+    """
+    findings = queries.worst_first(summary.findings, summary)
+    failures = [finding for finding in findings if finding.level == "failure"]
+    if failures:
+        return failures
+    blocking_findings: dict[Finding, None] = {}
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            if not is_blocking(criterion, rubric):
+                continue
+            for finding in findings:
+                if finding.level == "warning" and finding.is_of(rubric.id, criterion.id):
+                    blocking_findings[finding] = None
+    return list(blocking_findings)
 
 
 def _findings_of_no_criterion(summary: Summary) -> list[Finding]:

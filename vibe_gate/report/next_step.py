@@ -51,6 +51,12 @@ RUN_TESTS = (
 )
 """What to do if the record does not tell whether tests passed."""
 
+ASK_ANEW = (
+    "run `vibe-gate review --force`, which asks anew (a review without it takes the same answers), or "
+    "review the change in person"
+)
+"""What to do if judges answered, and their answers decide nothing."""
+
 _THEN_APPROVE = ". Last, somebody else with write access approves the newest commit"
 
 
@@ -151,8 +157,16 @@ def by_an_agent(summary: Summary) -> str:
     return f" (or: vibe-gate run --fix {moment})"
 
 
-def at_a_terminal(summary: Summary, session_criteria: frozenset[str] = frozenset()) -> str:
-    """What to do if there is no verdict, without a full stop. `session_criteria`: of the gate."""
+def at_a_terminal(
+    summary: Summary, session_criteria: frozenset[str] = frozenset(), *, is_agent: bool = False
+) -> str:
+    """What to do if there is no verdict, without a full stop.
+
+    Args:
+        summary: Of the run.
+        session_criteria: Of the gate, those about what a session ran or said.
+        is_agent: Whether a coding agent reads it, to whom `--force` is refused.
+    """
     for cause in _gravest_first(summary):
         remedy = remedy_at_terminal(cause)
         if remedy:
@@ -161,6 +175,8 @@ def at_a_terminal(summary: Summary, session_criteria: frozenset[str] = frozenset
         is_of_tests = criterion.kind == "check" and criterion.outcome == "abstain"
         if is_of_tests and criterion.id in session_criteria:
             return RUN_TESTS
+    if queries.is_undecided_by_answers(summary):
+        return f"ask the user to {ASK_ANEW}" if is_agent else ASK_ANEW
     return "review again; if that does not help, run vibe-gate doctor"
 
 

@@ -31,7 +31,7 @@ GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 """Levels by how soon they are told."""
 
 MAX_PREVENTING = 5
-"""Lines of a refutation that are shown beside its finding; the page has all."""
+"""Lines of a refutation, or of an intention, that are shown beside its finding; the page has all."""
 
 
 def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
@@ -99,6 +99,19 @@ def unanswered_criteria(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
     undecided = filter(_is_undecided, summary.criteria)
     return [criterion for criterion in undecided if not _has_answer(criterion)]
+
+
+def is_undecided_by_answers(summary: Summary) -> bool:
+    """Whether criteria are undecided, and each of them has an answer of a judge."""
+    undecided = list(filter(_is_undecided, summary.criteria))
+    return bool(undecided) and all(map(_has_answer, undecided))
+
+
+def has_own_gate(summary: Summary) -> bool:
+    """Whether the repository, or this change, has definitions of its own, to which a suppression
+    belongs.
+    """
+    return bool(summary.trusted.revision) or summary.trusted.bootstrap
 
 
 def undecided_criteria(rubric: RubricResult) -> list[CriterionResult]:
@@ -404,9 +417,11 @@ def may_be_disputed(finding: Finding, summary: Summary) -> bool:
     return is_open_to_dispute(finding, summary, ())
 
 
-def refuting_lines(look: SecondLook) -> tuple[CheckedEvidence, ...]:
-    """The lines by which it refutes the finding, the first of many; none if it does not."""
-    return look.evidence[:MAX_PREVENTING] if look.outcome == "refuted" else ()
+def grounds_of_look(look: SecondLook) -> tuple[CheckedEvidence, ...]:
+    """The lines by which it refutes the finding, or says that it is intended, the first of many;
+    none if it does neither.
+    """
+    return look.evidence[:MAX_PREVENTING] if look.outcome in ("refuted", "intended") else ()
 
 
 def sources_of_finding(

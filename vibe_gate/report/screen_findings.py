@@ -17,6 +17,7 @@ from vibe_gate.report.screen_rows import (
     ScreenRow,
     cut_line,
     quote_evidence,
+    quote_unnumbered,
     visible_path,
 )
 
@@ -68,7 +69,7 @@ def _line_rows(finding: Finding, rank: int, columns: int) -> Iterator[ScreenRow]
         yield ScreenRow(rank, Text(f"    and {count}", "dim"))
     for line in finding_places.deciding_lines(finding)[: finding_places.MAX_DECIDING_LINES]:
         yield _named_place_row("decided by", sentences.place_words_of(line), rank)
-        yield ScreenRow(rank, cut_line(quote_evidence(line), columns))
+        yield ScreenRow(rank, cut_line(quote_unnumbered(line), columns))
 
 
 def _named_place_row(words: str, place: str, rank: int) -> ScreenRow:
@@ -123,7 +124,7 @@ def _second_look_rows(
     look: SecondLook, rank: int, columns: int, shown_texts: set[str]
 ) -> Iterator[ScreenRow]:
     """What was said against the finding; what a second look came to, unless the finding says it; the
-    lines that prevent it. Once for all its findings.
+    lines that prevent or intend it. Once for all its findings.
     """
     sentence = sentences.second_look_sentence(look)
     if sentence in shown_texts:
@@ -133,7 +134,7 @@ def _second_look_rows(
         yield ScreenRow(rank, Text(f"    {safe(dispute)}", "dim"))
     if look.outcome != "refuted":
         yield ScreenRow(rank, Text(f"    {safe(sentence)}", "dim"))
-    for evidence in queries.refuting_lines(look):
-        place = visible_path(sentences.place_words_of(evidence))
-        yield ScreenRow(rank, Text(f"    {place}", "dim"))
-        yield ScreenRow(rank, cut_line(quote_evidence(evidence), columns))
+    for evidence in queries.grounds_of_look(look):
+        words = sentences.grounds_words(look)
+        yield _named_place_row(words, sentences.place_words_of(evidence), rank)
+        yield ScreenRow(rank, cut_line(quote_unnumbered(evidence), columns))

@@ -40,9 +40,18 @@ def fact_row(label: str, text: str, style: str = "", *, is_uncut: bool = False) 
 
 def quote_evidence(evidence: CheckedEvidence) -> Text:
     """A quoted line with its number."""
+    return _quote_behind(f"{evidence.line:>7}", evidence)
+
+
+def quote_unnumbered(evidence: CheckedEvidence) -> Text:
+    """A quoted line whose number the row above has."""
+    return _quote_behind(" " * 7, evidence)
+
+
+def _quote_behind(margin: str, evidence: CheckedEvidence) -> Text:
     side = "-" if evidence.side == "before" else "|"
     quote = evidence.quote.replace("\t", "    ").rstrip()
-    return Text.assemble((f"{evidence.line:>7} {side} ", "dim"), safe(quote))
+    return Text.assemble((f"{margin} {side} ", "dim"), safe(quote))
 
 
 def visible_path(path: str) -> str:

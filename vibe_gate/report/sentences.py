@@ -102,7 +102,8 @@ def placed_line(finding: Finding) -> str:
 
 def _line_at(place: str, finding: Finding) -> str:
     names = f"[{finding.criterion}] [{finding.fingerprint[:SHORT_FINGERPRINT]}]"
-    return safe(f"{place}: {finding.level}: {placed_sentence(finding)} {names}")
+    removed = "(removed) " if finding_places.is_removed(finding) else ""
+    return safe(f"{place}: {finding.level}: {removed}{placed_sentence(finding)} {names}")
 
 
 def deciding_reason(summary: Summary, *, sentence: bool = False) -> str:
@@ -489,6 +490,11 @@ def second_look_sentence(look: SecondLook) -> str:
     """What a second look came to, and why."""
     outcome = "no answer" if look.said is None else look.outcome
     return f"Second look: {outcome}. {look.reason}".strip()
+
+
+def grounds_words(look: SecondLook) -> str:
+    """What the lines do by which it takes the finding back, before their place."""
+    return "intended by" if look.outcome == "intended" else "prevented by"
 
 
 def dispute_sentence(look: SecondLook) -> str:

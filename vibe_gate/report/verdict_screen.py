@@ -230,7 +230,7 @@ def _next_step(summary: Summary, reader: ScreenReader) -> str:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:
         return "find what writes to the tree during a review, then review again"
-    return next_step.at_a_terminal(summary, reader.session_criteria)
+    return next_step.at_a_terminal(summary, reader.session_criteria, is_agent=reader.is_agent)
 
 
 def _step_after_pass(summary: Summary, reader: ScreenReader) -> str:

@@ -123,7 +123,7 @@ def _lines_of_dispute(
     yield f"  raised: {finding.criterion}, {sentences.place_words_of(finding)}: {finding.message}"
     yield f"  {sentences.dispute_sentence(look)}"
     yield f"  {sentences.second_look_sentence(look)}"
-    for evidence in queries.refuting_lines(look):
+    for evidence in queries.grounds_of_look(look):
         yield f"    {sentences.place_words_of(evidence)}: {evidence.quote.strip()}"
     if look.outcome != "refuted":
         yield from _ways_on(finding, by_agent=by_agent)

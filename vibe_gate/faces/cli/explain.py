@@ -67,6 +67,7 @@ def _run(arguments: ExplainArguments) -> int:
         is_about_session=criterion is not None and criterion.is_about_session,
         labels=labels,
         overrides=overrides,
+        is_accepted=any(override.expires >= now().date() for override in overrides),
         by_agent=by_agent,
     )
     rows = list(explanation_rows(explanation))

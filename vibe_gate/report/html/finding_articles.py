@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
+from vibe_gate.domain.gate import CRITERIA_WITHOUT_RUBRIC
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import SHORT_FINGERPRINT, CheckedEvidence, Finding, FindingPlace
 from vibe_gate.report import finding_places, queries, sentences
@@ -108,8 +109,11 @@ def _deciding_parts(finding: Finding, changed_paths: Container[str]) -> Iterator
 
 
 def _next_step(finding: Finding, summary: Summary) -> Html | None:
-    """What its reader can do: the command that tells more names the others."""
-    if not finding.fingerprint:
+    """What its reader can do, the command that tells more names the others; None if it fails no
+    criterion of a rubric.
+    """
+    fails_nothing = finding.is_refuted or finding_places.remark_words(finding) != ""
+    if fails_nothing or not finding.fingerprint or finding.criterion in CRITERIA_WITHOUT_RUBRIC:
         return None
     command = f"vibe-gate explain {finding.fingerprint[:SHORT_FINGERPRINT]}"
     ways_on = "label or accept it"
