@@ -117,8 +117,8 @@ def test_of_two_defects_each_is_a_finding_with_all_its_lines() -> None:
     assert (second.line, second.message, second.other_places) == (9, "and this", ())
 
 
-def test_votes_that_share_a_line_name_one_defect_and_no_vote_names_one_twice() -> None:
-    votes = [vote_of(defect(1), defect(2)), vote_of(defect(2, 3)), vote_of(defect(1, 2))]
+def test_votes_that_quote_the_same_name_one_defect_and_no_vote_names_one_twice() -> None:
+    votes = [vote_of(defect(1), defect(2)), vote_of(defect(2, 3)), vote_of(defect(2))]
     groups = group_defects(votes)
     assert sorted(len(group.defects) for group in groups) == [1, 3]
     for group in groups:
@@ -270,6 +270,17 @@ def test_whoever_accepts_one_of_two_defects_at_the_same_lines_accepts_no_other()
     assert both == name_defects(cents, zero)
     assert not set(both.values()) & set(name_defects(zero).values())
     assert not set(both.values()) & set(name_defects(cents).values())
+
+
+def test_the_order_and_the_paths_of_quotes_are_of_the_name_as_they_should_be() -> None:
+    def name_lines(*lines: CheckedEvidence) -> str:
+        vote = vote_of(replace(defect(1), evidence=lines))
+        findings = findings_of(WORKS, result_of_votes(WORKS, [vote], 1))
+        return name_findings(findings, {})[0].fingerprint
+
+    first, second = at(1, "a.py"), at(2, "b.py")
+    assert name_lines(first, second) == name_lines(second, first)
+    assert name_lines(first, second) != name_lines(first, replace(second, path="c.py"))
 
 
 def test_an_answer_to_a_dispute_makes_no_remark() -> None:

@@ -30,7 +30,7 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.decide import decide_rubrics, open_fails
-from vibe_gate.judging.defects import group_defects
+from vibe_gate.judging.defects import group_defects, judge_defect
 from vibe_gate.judging.evidence import quote_in_tree
 from vibe_gate.judging.findings import findings_of, name_findings
 from vibe_gate.judging.vote_counting import combine_parts, result_of_votes
@@ -137,8 +137,14 @@ def test_of_two_parts_that_fail_each_defect_is_refuted_by_itself():
 
 
 def test_a_defect_that_two_parts_name_is_one():
-    whole = combine_parts([vote("fail", 1, 2), vote("fail", 2, 3), vote("fail", 7)])
-    assert [[line.line for line in defect.evidence] for defect in whole.defects] == [[1, 2, 3], [7]]
+    whole = combine_parts([vote("fail", 1, 2), vote("fail", 2), vote("fail", 2, 3)])
+    assert [[line.line for line in defect.evidence] for defect in whole.defects] == [[1, 2], [2, 3]]
+
+
+def test_a_defect_that_a_passing_test_voids_in_one_part_voids_none_of_another():
+    voided = change_defects(vote("fail", 1), proof=Proof(status="void"))
+    whole = combine_parts([vote("fail", 1), voided])
+    assert sorted(map(judge_defect, whole.defects)) == ["counts", "voided"]
 
 
 def test_a_vote_that_passes_or_abstains_needs_no_refutation():
@@ -203,11 +209,12 @@ def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure
     [
         ([(1,), (1,)], [2]),  # several votes that point at one place are one
         ([(1,), (2,)], [1, 1]),
-        ([(1, 2), (2, 3)], [2]),
-        ([(1,), (3,), (1, 3)], [3]),
+        ([(1, 2), (2,)], [2]),
+        ([(1, 2), (2, 3)], [1, 1]),  # one line in common may be in two defects
+        ([(1,), (3,), (1, 3)], [2, 1]),
     ],
 )
-def test_votes_that_point_at_one_line_are_looked_at_together(lines, groups):
+def test_votes_that_quote_the_same_are_looked_at_together(lines, groups):
     cast = [vote("fail", *each) for each in lines]
     made_groups = group_defects([vote("pass"), *cast])
     assert [len(group.defects) for group in made_groups] == groups

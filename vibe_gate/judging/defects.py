@@ -4,7 +4,8 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 
 from msgspec import UNSET, Struct, UnsetType
@@ -101,11 +102,8 @@ def is_same_defect(defect: Defect, finding: Finding) -> bool:
     """Whether the finding was made of the defect: the lines of one are among those of the other. A
     finding of earlier versions has but one of them.
     """
-    lines = standing_lines(defect)
     finding_lines = {(line.path, line.line, line.end_line) for line in finding.evidence}
-    if not lines or not finding_lines:
-        return False
-    return lines <= finding_lines or finding_lines <= lines
+    return _contain(standing_lines(defect), finding_lines)
 
 
 def rank_proof(defect: Defect) -> int:
@@ -196,10 +194,12 @@ class _NamedDefect(Struct, frozen=True):
 
 
 def group_defects(votes: Sequence[Vote], *, only_remarks: bool = False) -> list[DefectGroup]:
-    """The defects with evidence that stands, those of different votes together that share a line.
+    """The defects with evidence that stands, those of different votes together that quote the same.
 
-    Two defects of one vote are two, whatever they quote. Of several that may belong together, those
-    come first that share the most lines; then those first in the file.
+    Two are the same if the lines of one are among those of the other: one line in common (`return
+    None`) may be in two defects. Two defects of one vote are two, whatever they quote. Of several
+    that may belong together, those come first that share the most lines; then those first in the
+    file.
 
     Args:
         votes: Those on one criterion.
@@ -209,8 +209,7 @@ def group_defects(votes: Sequence[Vote], *, only_remarks: bool = False) -> list[
     members = [{index} for index in range(len(named_defects))]
     for first, second in _matching_pairs(named_defects):
         joined = members[first] | members[second]
-        vote_numbers = [named_defects[index].vote for index in joined]
-        if members[first] is members[second] or len(set(vote_numbers)) < len(vote_numbers):
+        if members[first] is members[second] or not _can_join(named_defects, joined):
             continue
         for index in joined:
             members[index] = joined
@@ -235,15 +234,30 @@ def _name_defects(votes: Sequence[Vote], *, only_remarks: bool) -> list[_NamedDe
     return named_defects
 
 
+def _can_join(named_defects: Sequence[_NamedDefect], indexes: Iterable[int]) -> bool:
+    """Whether each two of these are the same defect, of two votes."""
+    joined = [named_defects[index] for index in indexes]
+    return all(itertools.starmap(_is_same, combinations(joined, 2)))
+
+
+def _is_same(first: _NamedDefect, second: _NamedDefect) -> bool:
+    return first.vote != second.vote and _contain(first.lines, second.lines)
+
+
+def _contain(lines: Collection[Line], other_lines: Collection[Line]) -> bool:
+    """Whether one has all lines of the other, and that has some."""
+    line_set, other_set = set(lines), set(other_lines)
+    return bool(line_set and other_set) and (line_set <= other_set or other_set <= line_set)
+
+
 def _matching_pairs(named_defects: Sequence[_NamedDefect]) -> list[tuple[int, int]]:
-    """The indexes of each two that share a line, those first that share the most."""
+    """The indexes of each two that are the same, those first that share the most lines."""
     pairs = []
     for (index, first), (other_index, second) in combinations(enumerate(named_defects), 2):
-        shared_lines = first.lines & second.lines
-        if first.vote == second.vote or not shared_lines:
+        if not _is_same(first, second):
             continue
         lines = sorted([sorted(first.lines), sorted(second.lines)])
-        pairs.append((-len(shared_lines), lines, index, other_index))
+        pairs.append((-len(first.lines & second.lines), lines, index, other_index))
     return [(index, other_index) for _, _, index, other_index in sorted(pairs)]
 
 
@@ -254,19 +268,26 @@ def _make_group(named_defects: Sequence[_NamedDefect], votes: Sequence[Vote]) ->
 
 
 def merge_parts_defects(part_defects: Iterable[Sequence[Defect]]) -> tuple[Defect, ...]:
-    """The defects that the parts of a change name; one that two parts name is one."""
+    """The defects that the parts of a change name; one that two parts name is one, if both are worth
+    the same.
+    """
     merged_defects: list[Defect] = []
     for defects in part_defects:
         earlier_count = len(merged_defects)
         for defect in defects:
-            lines = standing_lines(defect)
             for index in range(earlier_count):
-                if not lines.isdisjoint(standing_lines(merged_defects[index])):
+                if _can_merge(merged_defects[index], defect):
                     merged_defects[index] = _merge_two(merged_defects[index], defect)
                     break
             else:
                 merged_defects.append(defect)
     return tuple(merged_defects)
+
+
+def _can_merge(first: Defect, second: Defect) -> bool:
+    if judge_defect(first) != judge_defect(second):
+        return False
+    return _contain(standing_lines(first), standing_lines(second))
 
 
 def _merge_two(first: Defect, second: Defect) -> Defect:

@@ -146,8 +146,8 @@ def name_findings(
 ) -> tuple[NamedFinding, ...]:
     """The findings with fingerprints that hold across rebases.
 
-    A fingerprint is made of criterion, path, the quoted lines (sorted, their white space folded)
-    and what tells the finding apart from others at these lines, never of line numbers. So a further
+    A fingerprint is made of criterion, the quoted lines with their paths (sorted, white space
+    folded) and what tells the finding apart from others at these lines, never of line numbers. So a further
     line makes another one: a person who lets a finding pass has seen all its places. Several
     defects that one question finds at the same lines are told apart by their words as well: none of
     them has the name that it would have alone, so whoever accepts one accepts no other. What is
@@ -191,9 +191,13 @@ def _identity(raw: RawFinding) -> tuple[str, str, str, tuple[CheckedEvidence, ..
 
 
 def _fingerprint_basis(finding: RawFinding) -> str:
-    folded_quotes = sorted(" ".join(evidence.quote.split()) for evidence in finding.evidence)
+    quotes = sorted((line.path, " ".join(line.quote.split())) for line in finding.evidence)
+    first_path = quotes[0][0] if quotes else finding.path
+    rows = []
+    for path, folded_quote in quotes:
+        rows.append(folded_quote if path == first_path else f"{path}\0{folded_quote}")
     distinction = finding.distinction or finding.message
-    return "\0".join((finding.criterion, finding.path, "\n".join(folded_quotes), distinction))
+    return "\0".join((finding.criterion, first_path, "\n".join(rows), distinction))
 
 
 def order_findings(findings: Iterable[Located]) -> list[Located]:
