@@ -181,6 +181,13 @@ def test_sarif_tells_what_would_go_wrong():
 
 
 @pytest.mark.slow
+def test_a_remark_of_a_sarif_result_stands_within_its_sentence():
+    remark = finding("A name is short.", level="warning", remark="answer", counterexample="n -> ?")
+    [result] = log(summary(findings=(remark,)))["results"]
+    text = "A name is short (not worth stopping for). Counterexample: n -> ?"
+    assert result["message"]["text"] == text
+
+
 def test_sarif_keeps_the_gravest_and_counts_the_rest():
     found = [finding("a warning", line=n + 1, level="warning") for n in range(5_000)]
     run = log(failed(0, 0, found=(*found, finding("the grave one"))))

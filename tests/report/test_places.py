@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from spread_findings import (
     QUOTES,
     report_of,
+    run_with,
     split_findings,
     spread_finding,
 )
@@ -278,3 +279,8 @@ def test_a_comment_names_more_places_only_beyond_its_limit():
 def test_a_page_asks_for_no_label_of_what_fails_no_criterion(more):
     assert "Next: fix it" in articles(report_of(spread_finding()))
     assert "Next: fix it" not in articles(report_of(spread_finding(**more)))
+
+
+def test_a_page_says_that_a_finding_counts_in_each_of_its_files():
+    page = render_verdict_page(run_with(spread_finding()))
+    assert "A finding with places in several files counts once in each of them." in page

@@ -124,6 +124,13 @@ def test_a_finding_that_a_second_look_left_says_what_that_said():
     )
 
 
+def test_a_look_that_changes_nothing_has_no_colour_on_the_page():
+    page = lxml_html.fromstring(render_verdict_page(looked("stands")))
+    [shown, *_] = page.xpath("//div[@class='second-look']")
+    assert shown.xpath(".//span[@class='badge']/text()") == ["second look: stands"]
+    assert shown.xpath(".//span[@class='standing']/text()") == ["holds"]
+
+
 def test_the_page_has_the_second_look_at_the_finding_and_at_the_vote():
     page = lxml_html.fromstring(render_verdict_page(looked("refuted")))
     for place in ("//article[contains(@class, 'finding')]", "//li[contains(@class, 'vote ')]"):

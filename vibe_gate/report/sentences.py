@@ -569,7 +569,8 @@ def finding_sentence(finding: Finding) -> str:
     waiver, look = queries.waiver_text(finding), finding.second_look
     remark = finding_places.remark_words(finding)
     if remark:
-        return f"{finding.message} ({remark})"
+        full_stop = "." if finding.message.endswith(".") else ""
+        return f"{finding.message.removesuffix('.')} ({remark}){full_stop}"
     if look is UNSET or look.outcome != "refuted" or waiver:
         return _with_waiver(finding.message, waiver)
     return f"Raised: {end_sentence(finding.message)} Refuted: {end_sentence(look.reason)}"

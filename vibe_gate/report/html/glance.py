@@ -215,7 +215,11 @@ def render_file_bars(summary: Summary) -> Iterator[Html]:
     if len(ranked) > len(bars):
         text = f"The {len(ranked) - len(bars):,} others stand in Changes."
         omission = tag("p", text, class_="none")
-    caption = join_html([omission, svg.draw_legend(LINES)])
+    note = None
+    if any(len(finding.paths) > 1 for finding in summary.findings):
+        text = "A finding with places in several files counts once in each of them."
+        note = tag("p", text, class_="none")
+    caption = join_html(filter(None, [omission, note, svg.draw_legend(LINES)]))
     picture = svg.draw_rows(bars, LINES)
     heads = ("File", "Lines", "Look at", "Findings")
     yield svg.render_figure("files", "Changed files, by risk", picture, caption, heads, lines)

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Finding, FindingPlace, Proof, SecondLook
-from vibe_gate.report import sentences
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.html import stage_figures
 from vibe_gate.report.html.addresses import file_link, place_link
 from vibe_gate.report.html.view import View
@@ -19,8 +19,10 @@ from vibe_gate.report.markup import Html, tag, text_block
 _PROOF_STYLES = {"proven": "fail", "shown": "abstain", "void": "pass"}
 """The colours of what a test's runs came to."""
 
-_LOOK_STYLES = {"refuted": "pass", "intended": "pass", "stands": "fail", "undecided": "abstain"}
-"""The colours of what a second look came to."""
+_LOOK_STYLES = {"refuted": "pass", "intended": "pass", "stands": "", "undecided": "abstain"}
+"""The colours of what a second look came to; one that changes nothing has none: the level tells
+whether its finding blocks.
+"""
 
 
 def render_place(
@@ -46,13 +48,13 @@ def render_counterexample(counterexample: str | None) -> Html | None:
     return tag("p", "For example: ", counterexample, class_="against")
 
 
-def render_evidence(lines: Sequence[CheckedEvidence]) -> Html | None:
-    """Quoted lines, each with whether it stands there."""
+def render_evidence(lines: Sequence[CheckedEvidence], *, counts: bool = True) -> Html | None:
+    """Quoted lines, each with whether it stands there; uncoloured if nothing follows from them."""
     items = []
     for evidence in lines:
         item = tag(
             "li",
-            tag("span", evidence.standing, class_=f"standing {evidence.standing}"),
+            tag("span", evidence.standing, class_=_standing_style(evidence, counts=counts)),
             " ",
             render_place(evidence, before=evidence.side == "before"),
             f" {evidence.why}" if evidence.why else None,
@@ -60,6 +62,10 @@ def render_evidence(lines: Sequence[CheckedEvidence]) -> Html | None:
         )
         items.append(item)
     return tag("ul", *items, class_="evidence") if items else None
+
+
+def _standing_style(evidence: CheckedEvidence, *, counts: bool) -> str:
+    return f"standing {evidence.standing}" if counts else "standing"
 
 
 def render_proof(proof: Proof | UnsetType) -> Html | None:
@@ -89,9 +95,10 @@ def render_second_look(look: SecondLook | UnsetType, view: View) -> Html | None:
         badge = tag("span", f"disputed{by}", class_="badge")
         argument = tag("p", badge, " ", look.dispute.argument)
     outcome = "no answer" if look.said is None else look.outcome
-    badge = tag("span", f"second look: {outcome}", class_=f"badge {_LOOK_STYLES[look.outcome]}")
+    style = f"badge {_LOOK_STYLES[look.outcome]}".strip()
+    badge = tag("span", f"second look: {outcome}", class_=style)
     sentence = tag("p", badge, " ", look.reason, " ", link_conversation(look.turn, view))
-    lines = render_evidence(look.evidence)
+    lines = render_evidence(look.evidence, counts=bool(queries.grounds_of_look(look)))
     return tag("div", argument, sentence, lines, class_="second-look")
 
 
