@@ -185,7 +185,26 @@ def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(
         criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of
     )
     assert (checked.standing, checked.why) == ("void" if why else "holds", why)
-    assert (checked.path, checked.side, checked.line, checked.quote) == (path, side, line, quote)
+    assert (checked.side, checked.line, checked.quote) == (side, line, quote)
+
+
+@pytest.mark.parametrize(
+    ("path", "side", "line", "quote", "found"),
+    [
+        ("./src/a.py", "after", 2, "guard(path)", "src/a.py"),
+        ("./after/src/a.py", "after", 2, "guard(path)", "src/a.py"),
+        ('"src/a.py"', "after", 2, "guard(path)", "src/a.py"),
+        ("before/src/a.py", "before", 2, "check(path)", "src/a.py"),
+        ("old/b.py", "before", 2, "old_one(path)", "new/b.py"),
+        ("a\tb.py", "after", 1, "tabbed(path)", r'"a\tb.py"'),
+        ("x\n::error::y", "after", 1, "tabbed(path)", r'"x\n::error::y"'),
+    ],
+)
+def test_evidence_has_the_path_of_the_file_that_was_found_as_it_is_shown(
+    path, side, line, quote, found
+):
+    claimed = QuotedLine(path=path, line=line, quote=quote, side=side)
+    assert quote_in_change(ANY, claimed, CHANGE, content_of).path == found
 
 
 ANY = Criterion(id="c", kind="judge", question="?")

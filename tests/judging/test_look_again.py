@@ -93,6 +93,7 @@ class ExportedTrees:
 
     def __init__(self) -> None:
         self.exported: dict[str, tuple[Path, Collection[str] | None]] = {}
+        self.trees = {CHANGE.after: AFTER, CHANGE.before: BEFORE}
         self.unchanged = {CHANGE.after: True, CHANGE.before: True}
         self.problem = ""
 
@@ -104,7 +105,7 @@ class ExportedTrees:
         return SimpleNamespace(unchanged=lambda: self.unchanged[tree])
 
     def tree(self, name: str) -> FileTree:
-        return {CHANGE.after: AFTER, CHANGE.before: BEFORE}[name]
+        return self.trees[name]
 
 
 class Looking:
@@ -435,6 +436,19 @@ def test_a_deadline_that_has_passed_is_named(looking: Looking) -> None:
     assert looking.look(STANDS).reason == "The deadline of 60 s was reached."
 
 
+def test_lines_of_a_file_that_is_slow_to_parse_are_shown_no_longer_than_the_deadline(
+    tmp_path: Path,
+) -> None:
+    also = CheckedEvidence(path="x.lua", line=1, end_line=1, quote="[[", standing="holds")
+    looking = Looking(tmp_path, fail_at(1, also=(also,)))
+    tree = FileTree({"src/load.py": AFTER["src/load.py"], "x.lua": b"[[\n" * 15_000})
+    looking.repository.trees[CHANGE.after] = tree
+    looking.deadline = Deadline(time.monotonic(), 0.5)
+    assert looking.look(STANDS).reason == "The deadline of 0.5 s was reached."
+    assert looking.deadline.elapsed() < 2
+    assert looking.model.turns == []
+
+
 @pytest.mark.parametrize(
     ("end", "outcome", "reason"),
     [
@@ -515,6 +529,21 @@ def test_no_word_of_a_look_has_a_secret(looking: Looking) -> None:
 def test_a_quoted_line_is_looked_up_in_the_tree_that_it_names(looking, quoted, place) -> None:
     (line,) = looking.look(look_answer("refuted", PREVENTS | quoted)).evidence
     assert (line.path, line.line, line.standing, line.side) == place
+
+
+@pytest.mark.parametrize(
+    ("quote", "lines", "outcome"),
+    [
+        ("def load(path):", [1], "intended"),
+        ("def load(path):\n    return None", [1, 2], "undecided"),
+        ("def load(path):\n    return False", [2], "undecided"),
+        ("def load(path):\n...\n}", [1, 3], "undecided"),
+    ],
+)
+def test_each_line_of_a_quote_is_evidence_of_its_own(looking, quote, lines, outcome) -> None:
+    evidence = {"path": "src/load.py", "line": 1, "quote": quote, "side": "after"}
+    look = looking.look(look_answer("intended", evidence))
+    assert ([line.line for line in look.evidence], look.outcome) == (lines, outcome)
 
 
 def test_one_invented_line_voids_a_refutation(looking: Looking) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from domain.changes import change, file_change
+from msgspec.structs import replace
 
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.verdict import CheckedEvidence
-from vibe_gate.judging.shown_lines import LINES_AROUND, MAX_SHOWN, show_surroundings
+from vibe_gate.judging.shown_lines import LINES_AROUND, MAX_PARSED, MAX_SHOWN, show_surroundings
 
 
 def at(line: int, path: str = "a.py", side: Side = "after") -> CheckedEvidence:
@@ -63,6 +64,22 @@ def test_what_is_too_long_is_left_out_and_named() -> None:
     text = show_surroundings(lines, CHANGE, read)
     assert len(text) < MAX_SHOWN + 1_000
     assert text.endswith("| not shown for length: what stands around w.txt:100, w.txt:300")
+
+
+def test_of_many_files_the_first_are_parsed_and_of_the_others_plain_lines_are_shown() -> None:
+    names = [f"f{number}.py" for number in range(MAX_PARSED + 1)]
+    files = dict.fromkeys(names, FUNCTION.encode())
+    read = {"after": files.get, "before": files.get}
+    text = show_surroundings([at(3, name) for name in names], CHANGE, read)
+    assert text.count("    62  |    return a") == MAX_PARSED
+    assert text.count("     3  |    a += 1") == MAX_PARSED + 1
+
+
+def test_a_renamed_file_is_shown_by_its_old_name_before_the_change() -> None:
+    moved = replace(file_change("new.py", b"x = 1\n", b"x = 2\n"), old_path="old.py")
+    read = {"after": {}.get, "before": {"old.py": b"x = 1\n"}.get}
+    text = show_surroundings([at(1, "new.py", "before")], change(moved), read)
+    assert text.endswith("     1 -|x = 1")
 
 
 def test_a_file_that_cannot_be_read_is_not_shown() -> None:

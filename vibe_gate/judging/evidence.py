@@ -100,7 +100,8 @@ def _check_on_side(
     if file is None:
         return quote_in_file(evidence, side, None, b"")
     version = file.after if side == "after" else file.before
-    return quote_in_file(evidence, side, file, read(version) if version else b"")
+    found_evidence = replace(evidence, path=file.shown_path)
+    return quote_in_file(found_evidence, side, file, read(version) if version else b"")
 
 
 def find_changed_file(quoted_path: str, side: Side, change: Change) -> FileDiff | None:
@@ -145,20 +146,31 @@ def quote_in_file(
 
 
 def quote_in_tree(evidence: Quoted, content: bytes | None) -> CheckedEvidence:
-    """Whether the quoted line stands in a file of a tree, changed or not; `content` is None without
-    such a file.
+    """As `quote_lines_in_tree`, of a quote over several lines the first that stands."""
+    return quote_lines_in_tree(evidence, content)[0]
 
-    Compared as by `quote_in_file`; of a quote over several lines, all must be there, and the first
-    is the evidence.
+
+def quote_lines_in_tree(evidence: Quoted, content: bytes | None) -> tuple[CheckedEvidence, ...]:
+    """Each line of the quote, looked up in a file of a tree, changed or not; `content` is None
+    without such a file.
+
+    Compared as by `quote_in_file`. All must be there, else the one that is not is all that is
+    returned; one of a few characters that is not at its number is left out if others stand.
     """
     side: Side = "before" if evidence.side == "before" else "after"
     if content is None:
-        return _checked(evidence, side, "void", "there is no such file")
-    checked_lines = [_check_in_content(line, side, content) for line in _quoted_lines(evidence)]
-    for line in checked_lines:
-        if line.why == NOT_THERE:
-            return line
-    return checked_lines[0]
+        return (_checked(evidence, side, "void", "there is no such file"),)
+    standing_lines: list[CheckedEvidence] = []
+    short_lines: list[CheckedEvidence] = []
+    for quoted_line in _quoted_lines(evidence):
+        line = _check_in_content(quoted_line, side, content)
+        if line.standing != "void":
+            standing_lines.append(line)
+        elif line.why == NOT_THERE or visible_length(line.quote) >= MIN_RELOCATED:
+            return (line,)
+        else:
+            short_lines.append(line)
+    return tuple(standing_lines) or (short_lines[0],)
 
 
 def quote_in_trees(
@@ -289,7 +301,7 @@ def is_added(line: CheckedEvidence, change: Change) -> bool:
     """
     if line.side == "before":
         return False
-    file = find_changed_file(line.path, "after", change)
+    file = change.file(paths.unquote(line.path))
     if file is None or (file.before and file.after and file.before.blob == file.after.blob):
         return False
     if not file.hunks or file.before is None:
@@ -310,7 +322,7 @@ def _checked(
     evidence: Quoted, side: Side, standing: Standing, reason: str = "", line: int = 0
 ) -> CheckedEvidence:
     return CheckedEvidence(
-        path=evidence.path,
+        path=paths.quote(paths.unquote(evidence.path)),
         line=line or evidence.line,
         end_line=line or evidence.line,
         quote=evidence.quote.strip()[:MAX_QUOTE],

@@ -22,6 +22,7 @@ from msgspec import UNSET, Struct, UnsetType, convert
 from msgspec.structs import replace
 
 from vibe_gate.agent import TurnRequest, sdk_version
+from vibe_gate.context.deadline import DeadlineReached
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.mode import DisputeMode
 from vibe_gate.context.model_access import ModelAccess
@@ -66,7 +67,7 @@ from vibe_gate.judging.evidence import (
     MIN_RELOCATED,
     NOT_THERE,
     is_added,
-    quote_in_tree,
+    quote_lines_in_tree,
     visible_length,
 )
 from vibe_gate.judging.questions import TOOLS, questions_of
@@ -525,9 +526,14 @@ async def _take_looks(conversation: _JointLook, context: _LookContext) -> dict[s
     """By key, what the conversation found."""
     model = context.model
     redact = context.run.redactor.text
-    hold = partial(_hold_look, conversation, context)
     question = conversation.questions[0]
     async with model.slots:
+        try:
+            with context.run.deadline.interrupting(grace_s=0):
+                prompt = _write_prompt(conversation, context)
+        except DeadlineReached:
+            return _answer_none(conversation, context.run.deadline.cause, "")
+        hold = partial(_hold_look, conversation, prompt, context)
         end, model_name = await with_fallback(
             hold, question.model, question.fail.rubric.fallback, model, redact
         )
@@ -543,13 +549,17 @@ def _answer_none(conversation: _JointLook, cause: Cause, turn: str) -> dict[str,
 
 
 async def _hold_look(
-    conversation: _JointLook, context: _LookContext, model_name: str, patience_s: float
+    conversation: _JointLook,
+    prompt: str,
+    context: _LookContext,
+    model_name: str,
+    patience_s: float,
 ) -> TurnResult:
     """Hold one conversation; an overloaded model is waited for as long as `patience_s`."""
     model = context.model
     turn = TurnRequest(
         node=conversation.node,
-        prompt=_write_prompt(conversation, context),
+        prompt=prompt,
         system_prompt=_choose_system_prompt(conversation),
         schema=build_look_schema(),
         objection=partial(write_look_objection, len(conversation.questions)),
@@ -630,14 +640,16 @@ def _read_look(
     reason = answer.reason
     if outcome == "undecided" and answer.missing.strip():
         reason = f"{end_sentence(reason)} Missing: {end_sentence(answer.missing)}"
-    quoted_lines = answer.evidence if outcome in ("refuted", "intended") else ()
+    evidence: list[CheckedEvidence] = []
+    for line in answer.evidence if outcome in ("refuted", "intended") else ():
+        evidence += _check_lines(line, context.trees)
     look = SecondLook(
         outcome=outcome,
         said=outcome,
         reason=short(redact(reason)),
         stops=answer.stops is not False,
         trace=redact(answer.trace.strip())[:MAX_GROUNDS],
-        evidence=tuple(_check_line(line, context.trees) for line in quoted_lines),
+        evidence=tuple(evidence),
         turn=turn,
         dispute=question.dispute,
     )
@@ -712,21 +724,21 @@ def _is_prose(line: CheckedEvidence) -> bool:
     return paths.matches_any_glob(paths.unquote(line.path), PROSE)
 
 
-def _check_line(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:
-    """The quoted line looked up by its path, or as tools show that, in the tree that it names.
+def _check_lines(line: QuotedLine, trees: Mapping[Side, Tree]) -> tuple[CheckedEvidence, ...]:
+    """Each line of the quote, looked up by its path, or as tools show that, in the tree that it
+    names.
 
     A line that is said to stand after the change and stands before it alone was removed: it
     prevents nothing.
     """
     path = paths.unquote(line.path).removeprefix("./")
     sides: tuple[Side, ...] = ("before", "after") if line.side == "before" else ("after",)
-    first_evidence: CheckedEvidence | None = None
+    first_evidence: tuple[CheckedEvidence, ...] = ()
     for side in sides:
         for tree_path in (path, path.removeprefix(f"{side}/")):
             quoted_line = replace(line, path=paths.quote(tree_path), side=side)
-            evidence = quote_in_tree(quoted_line, trees[side].read(tree_path))
-            if evidence.standing != "void":
+            evidence = quote_lines_in_tree(quoted_line, trees[side].read(tree_path))
+            if evidence[0].standing != "void":
                 return evidence
             first_evidence = first_evidence or evidence
-    assert first_evidence is not None
     return first_evidence

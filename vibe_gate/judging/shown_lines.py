@@ -24,6 +24,11 @@ LEAST_AROUND = 10
 MAX_FUNCTION = 120
 """Lines of a function that is shown whole; of a longer one only what stands next to the line."""
 
+MAX_PARSED = 12
+"""Files of one conversation that are parsed, those quoted first: a hostile one takes three seconds.
+Of the others plain lines are shown.
+"""
+
 MAX_SHOWN = 24_000
 """Characters of all surroundings in one conversation: about 8,000 tokens, less than the rounds in
 which they would be read.
@@ -56,7 +61,7 @@ def show_surroundings(
 
     Lines that come later are left out first, and named at the end.
     """
-    files = _read_files(quoted_lines, read)
+    files = _read_files(quoted_lines, change, read)
     windows: dict[FileSide, set[int]] = {}
     left_out: dict[str, None] = {}
     size = 0
@@ -81,20 +86,28 @@ def show_surroundings(
 
 
 def _read_files(
-    quoted_lines: Iterable[CheckedEvidence], read: FileLines
+    quoted_lines: Iterable[CheckedEvidence], change: Change, read: FileLines
 ) -> dict[FileSide, _ShownFile]:
     """By side and path, the files that are quoted from; one that cannot be read has no lines."""
     contents: dict[FileSide, bytes] = {}
     for evidence in quoted_lines:
         path = paths.unquote(evidence.path)
         if (evidence.side, path) not in contents:
-            contents[evidence.side, path] = read[evidence.side](path) or b""
+            tree_path = _find_tree_path(path, evidence.side, change)
+            contents[evidence.side, path] = read[evidence.side](tree_path) or b""
     sources = [SourceFile(path, content) for (_, path), content in contents.items()]
-    outlines = parse_files(sources)
+    outlines = parse_files(sources[:MAX_PARSED])
+    outlines += [None] * (len(sources) - len(outlines))
     files = {}
     for (name, content), outline in zip(contents.items(), outlines, strict=True):
         files[name] = _ShownFile(list(map(escape.show, escape.lines(content))), outline)
     return files
+
+
+def _find_tree_path(path: str, side: Side, change: Change) -> str:
+    """The path in the tree of that side: before the change a renamed file had another one."""
+    file = change.file(path)
+    return path if file is None or side == "after" else file.old_name
 
 
 def _choose_window(evidence: CheckedEvidence, file: _ShownFile) -> tuple[int, int]:

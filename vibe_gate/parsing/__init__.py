@@ -155,21 +155,20 @@ def _run_parser(sources: Sequence[SourceFile]) -> list[FileOutline | None]:
         }
         for source in sources
     ]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-I", _PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={},
         start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(json.dumps(order).encode(), timeout=MAX_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, _ = process.communicate()
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            output, _ = process.communicate(json.dumps(order).encode(), timeout=MAX_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+        finally:  # of the deadline, too
+            process.kill()
     rows = output.split(b"\n")[:-1]  # the last is empty, or cut off
     return [msgspec.json.decode(row, type=FileOutline | None) for row in rows]
