@@ -135,5 +135,5 @@ def test_labelled_cases_alone_are_left_out_of_a_search(named: Bench) -> None:
         named.write(path, "needle\n")
     named.commit("needles")
     with named.open() as repository:
-        lines = repository.search(repository.tree_of(repository.head()), ["needle"])
+        lines = repository.search(repository.tree_of(repository.head()), ["needle"]).lines
     assert {line.path for line in lines} == set(NAMES)

@@ -4,6 +4,8 @@ removed.
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from repos import Repo
 
@@ -60,6 +62,11 @@ def after_change(repo: Repo, before: dict[str, str], after: dict[str, str]) -> l
                 (repo.path / path).unlink()
         repo.commit("Change")
     return around(repo)[1]
+
+
+def process_seconds() -> float:
+    """Of processor, those of git and of the parser, too."""
+    return sum(os.times()[:4])
 
 
 def rows_about(facts: list[str], start: str) -> list[str]:
@@ -398,3 +405,29 @@ def test_a_second_look_can_ask_for_the_function_around_a_line():
     assert enclosing_range("a.py", text, 5) == (4, 6)
     assert enclosing_range("a.py", text, 1) == (1, 1)
     assert enclosing_range("a.unknown", text, 5) is None
+
+
+def test_a_file_that_was_not_parsed_is_named_and_nothing_of_it_is_told_to_be_gone(repo):
+    killer = '"${\n' * 1000
+    kotlin = "fun payEverything(amount: Int): Int {\n  return amount\n}\n"
+    facts = after_change(repo, {"a0.kt": kotlin}, {"a0.kt": kotlin + killer})
+    assert "not parsed: a0.kt: the functions in them, and callers there, are not known" in facts
+    assert not [row for row in facts if "gone" in row]
+
+
+@pytest.mark.slow
+def test_six_thousand_functions_of_one_file_take_few_seconds(repo):
+    functions = [f"def fn_{i}(a):\n    return fn_{i * 7 % 6000}(a)\n\n" for i in range(6000)]
+    started = process_seconds()
+    facts = after_change(repo, {}, {"src/big.py": "".join(functions)})
+    assert process_seconds() - started < 3
+    assert len(facts) == 26
+
+
+@pytest.mark.slow
+def test_twenty_thousand_constants_of_one_file_take_few_seconds(repo):
+    constants = [f"constant_{i} = {i}\n" for i in range(20_000)]
+    started = process_seconds()
+    facts = after_change(repo, {}, {"src/big.py": "".join(constants)})
+    assert process_seconds() - started < 5
+    assert len(facts) == 26

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 import pytest
 
-from vibe_gate.parsing import MAX_LINE, MAX_SOURCE, FileOutline, SourceFile, parse_files
+from vibe_gate.parsing import (
+    MAX_LINE,
+    MAX_SOURCE,
+    FileOutline,
+    SourceFile,
+    SourceParser,
+    parse_files,
+)
 
 _BODY = re.compile(r"x ?:?= ?1")
 
@@ -216,3 +223,21 @@ def test_a_hostile_file_neither_crashes_nor_hangs_and_spares_the_next(path, text
     assert harmless is not None
     assert harmless.definitions[0].name == "total"
     assert hostile is None or isinstance(hostile, FileOutline)
+
+
+KILLER = b'"${\n' * 1000
+"""What ends the process in Kotlin's grammar."""
+
+
+def test_files_that_end_the_process_leave_all_other_languages_parsed():
+    killers = [SourceFile(f"a{number}.kt", KILLER + b"\n" * number) for number in range(4)]
+    harmless = SourceFile("z.py", b"def total(): pass\n" * 1000)
+    *hostile_outlines, outline_of_harmless = parse_files([*killers, harmless])
+    assert hostile_outlines == [None] * 4
+    assert outline_of_harmless is not None
+
+
+def test_after_the_seconds_of_a_review_nothing_is_parsed():
+    source = SourceFile("z.py", b"def total(): pass\n")
+    assert SourceParser(seconds=0).parse([source]) == [None]
+    assert SourceParser(seconds=1e-9).parse([source]) == [None]

@@ -382,3 +382,12 @@ class NamedLine(Struct, frozen=True):
     """From 1."""
 
     text: bytes
+
+
+class FoundLines(Struct, frozen=True):
+    """What a search of a tree found."""
+
+    lines: tuple[NamedLine, ...] = ()
+
+    is_whole: bool = True
+    """False if there were too many, or the search took too long."""

@@ -23,6 +23,7 @@ from vibe_gate.domain.change import (
     ChangeKind,
     FileDiff,
     FileVersion,
+    FoundLines,
     NamedLine,
     Selection,
 )
@@ -43,7 +44,11 @@ MAX_FOUND_BYTES = 2_000_000
 """Of a search's output: a word with more occurrences tells a judge nothing."""
 
 _FOUND_LINE = expression(rb"\0(\d{1,9})\0(.*)(?:\n|\Z)")
-_SEARCH_S = 10.0  # a search that takes longer gives nothing
+_SEARCH_S = 10.0  # a search that takes longer is cut off
+_SPECIAL = str.maketrans({character: "\\" + character for character in ".[]{}()\\*+?^$|"})
+
+
+_SEARCH_ENDS = (0, 1)  # git grep's exit codes: something found, nothing found
 
 
 class Trees(Struct, frozen=True):
@@ -216,17 +221,15 @@ class ChangeQueries(HookQueries):
         sections = self._compared(Trees(change.before, change.after)).sections
         return paths.decode(sections.get(file.path, b""))
 
-    def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
+    def search(self, tree: str, words: Sequence[str]) -> FoundLines:
         """The lines of a tree's text files that hold one of the words as a whole word, in the order
-        of the paths.
-
-        Those of labelled cases are left out. Less if there are too many, none if it takes too long.
+        of the paths; those of labelled cases are left out.
         """
-        options: list[str] = []
-        for word in words:
-            options += ("-e", word)
+        # One expression: git compares each line with each of several, which took 20 s for 24 words.
+        alternatives = "|".join(word.translate(_SPECIAL) for word in words)
+        pattern = f"(^|[^[:alnum:]_])({alternatives})([^[:alnum:]_]|$)"
         process = self._objects.bare.start(
-            *("grep", "-z", "-n", "-I", "-w", "-F", *options, tree, "--", f":(exclude){CASES}"),
+            *("grep", "-z", "-n", "-I", "-E", "-e", pattern, tree, "--", f":(exclude){CASES}"),
             variables=PATTERNS,
         )
         assert process.stdout is not None
@@ -234,11 +237,13 @@ class ChangeQueries(HookQueries):
         timer.start()
         try:
             output = process.stdout.read(MAX_FOUND_BYTES)
+            is_whole = len(output) < MAX_FOUND_BYTES and process.wait() in _SEARCH_ENDS
         finally:
             timer.cancel()
             process.kill()
             process.communicate()
-        return list(_named_lines(output.rpartition(b"\n")[0], len(tree) + 1))
+        lines = _named_lines(output.rpartition(b"\n")[0], len(tree) + 1)
+        return FoundLines(tuple(lines), is_whole)
 
     def snapshot(self) -> str:
         """Tree id of the working tree, untracked files that are not ignored included (see

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.change import FileDiff, Hunk
 from vibe_gate.judging.near_hunks import first_lines
-from vibe_gate.parsing import Definition, FileOutline
+from vibe_gate.parsing import Definition, FileOutline, is_code
 
 MIN_NAME = 4
 """Letters of a name that is looked for: shorter ones are everywhere."""
@@ -32,6 +33,7 @@ COMMON = frozenset(_COMMON_WORDS.split())
 MAX_SIBLINGS_OF_NAME = 8
 """Other lines of a file that name something; of a name with more, none is shown."""
 
+_CALLED = re.compile(rb"(?<![\w$])[\w$]+[?!]?(?=\s*[(<{!])")
 _KEY = re.compile(r"[A-Za-z_][\w.-]*\Z")
 
 
@@ -64,6 +66,9 @@ class ChangedSource(Struct, frozen=True):
     after_lines: tuple[bytes, ...]
     before: FileOutline | None
     after: FileOutline | None
+    is_parsed: bool
+    """Whether both outlines are known; a side without content needs none."""
+
     removed: frozenset[int]
     """Numbers before the change."""
 
@@ -93,38 +98,36 @@ class ChangedSource(Struct, frozen=True):
         """Names that look like functions, types or constants, and that only the added lines have
         of the file, or only the removed ones had.
         """
-        if self.after is None:
+        if self.after is None or not self.is_parsed:
             return ()
         before_names = self.before.names if self.before is not None else {}
-        names = [
-            name
-            for name, numbers in self.after.names.items()
-            if name not in before_names and self._is_used(name, numbers)
-        ]
+        used_words = _imported_names(self.after) | self._called_words()
+        names = []
+        for name, numbers in self.after.names.items():
+            if name in before_names or self.added.isdisjoint(numbers):
+                continue
+            if name[:1].isupper() or name in used_words:
+                names.append(name)
         for name, numbers in before_names.items():
             if name not in self.after.names and not self.removed.isdisjoint(numbers):
                 names.append(name)
         defined_names = {definition.name for definition in self.after.definitions}
         return tuple(name for name in names if is_telling(name) and name not in defined_names)
 
-    def _is_used(self, name: str, numbers: Iterable[int]) -> bool:
-        called = re.compile(rb"(?<![\w$])%s\s*[(<{!]" % re.escape(name.encode("utf-8", "replace")))
-        for number in numbers:
-            if number not in self.added:
-                continue
-            if name[:1].isupper() or name in self._imported or called.search(self.line(number)):
-                return True
-        return False
-
-    @property
-    def _imported(self) -> set[str]:
-        return _imported_names(self.after)
+    def _called_words(self) -> set[str]:
+        """The words of added lines that a bracket or `!` follows."""
+        words: set[str] = set()
+        for number in self.added:
+            for word in _CALLED.findall(self.line(number)):
+                text = word.decode("utf-8", "replace")
+                words |= {text, text.rstrip("?!")}
+        return words
 
     def gone_names(self) -> tuple[str, ...]:
         """Definitions, imported names, parameters and keys on removed lines that the file after
         the change does not have in any form.
         """
-        if self.before is None:
+        if self.before is None or not self.is_parsed:
             return ()
         candidates: dict[str, None] = {}
         for definition in self.before.definitions:
@@ -159,11 +162,9 @@ class ChangedSource(Struct, frozen=True):
             for parameter in before_function.parameters:
                 if parameter in function.parameters:
                     continue
-                numbers = [
-                    number
-                    for number in self.after.names.get(parameter, ())
-                    if function.first <= number <= function.last
-                ]
+                all_numbers = self.after.names.get(parameter, ())
+                first = bisect_left(all_numbers, function.first)
+                numbers = all_numbers[first : bisect_right(all_numbers, function.last)]
                 yield LeftOver(parameter, len(numbers), self._lines(numbers), name)
 
     def siblings(self) -> Iterator[tuple[str, tuple[bytes, ...]]]:
@@ -173,8 +174,8 @@ class ChangedSource(Struct, frozen=True):
         names: dict[str, None] = {}
         for hunk in self.file.hunks:
             removed, added = _changed_numbers([hunk])
-            before_names = _names_on(self.before, removed)
-            after_names = _names_on(self.after, added)
+            before_names = self.before.names_on(removed) if self.before is not None else {}
+            after_names = self.after.names_on(added) if self.after is not None else {}
             if removed and added:
                 for name in (*before_names, *after_names):
                     if (name in before_names) != (name in after_names):
@@ -189,12 +190,22 @@ class ChangedSource(Struct, frozen=True):
 
 
 def read_changed_file(
-    file: FileDiff, after_content: bytes, before: FileOutline | None, after: FileOutline | None
+    file: FileDiff,
+    contents: tuple[bytes, bytes],
+    outlines: tuple[FileOutline | None, FileOutline | None],
 ) -> ChangedSource:
-    """The file with the numbers of its changed lines."""
+    """The file with the numbers of its changed lines.
+
+    `contents` and `outlines`: before and after the change.
+    """
+    before_content, after_content = contents
+    before, after = outlines
+    is_parsed = is_code(file.path) or is_code(file.old_name)
+    if (before is None and before_content) or (after is None and after_content):
+        is_parsed = False
     removed, added = _changed_numbers(file.hunks)
     lines = tuple(line.removesuffix(b"\r") for line in after_content.split(b"\n"))
-    return ChangedSource(file, lines, before, after, removed, added)
+    return ChangedSource(file, lines, before, after, is_parsed, removed, added)
 
 
 def _changed_numbers(hunks: Iterable[Hunk]) -> tuple[frozenset[int], frozenset[int]]:
@@ -251,18 +262,6 @@ def _single_functions(outline: FileOutline) -> Mapping[str, Definition]:
             repeated.add(definition.name)
         functions[definition.name] = definition
     return {name: function for name, function in functions.items() if name not in repeated}
-
-
-def _names_on(outline: FileOutline | None, numbers: frozenset[int]) -> dict[str, None]:
-    """The names and keys on these lines."""
-    names: dict[str, None] = {}
-    if outline is None:
-        return names
-    for words in (outline.names, outline.strings):
-        for name, name_numbers in words.items():
-            if not numbers.isdisjoint(name_numbers):
-                names[name] = None
-    return names
 
 
 def _numbers_of(outline: FileOutline | None, name: str) -> set[int]:

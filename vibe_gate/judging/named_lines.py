@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import NamedLine
-from vibe_gate.parsing import Definition, FileOutline, SourceFile, is_code, parse_files
+from vibe_gate.domain.change import FoundLines, NamedLine
+from vibe_gate.parsing import Definition, FileOutline, SourceFile, SourceParser, is_code
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
@@ -45,16 +45,19 @@ class NamedLines:
         tree: str,
         names: Sequence[str],
         outlines: Mapping[str, FileOutline | None],
+        parser: SourceParser,
     ) -> None:
         """`outlines`: of files that are parsed already, by path."""
         self._by_name: dict[str, list[NamedLine]] = {name: [] for name in names}
         self._outlines = dict(outlines)
-        lines = repository.search(tree, names) if names else []
-        for line in lines:
+        self._parser = parser
+        found_lines = repository.search(tree, names) if names else FoundLines()
+        self.is_whole = found_lines.is_whole
+        for line in found_lines.lines:
             for word in _words_of(line.text, is_code(line.path)):
                 if word in self._by_name:
                     self._by_name[word].append(line)
-        self._parse(repository, tree, lines)
+        self._parse(repository, tree)
 
     def is_common(self, name: str, most: int) -> bool:
         """Whether more than `most` lines hold the name."""
@@ -85,9 +88,7 @@ class NamedLines:
     def is_import(self, line: NamedLine) -> bool:
         """Whether the line is part of an import."""
         outline = self._outlines.get(line.path)
-        if outline is None:
-            return False
-        return any(row.first <= line.line <= row.last for row in outline.imports)
+        return outline is not None and outline.imports_on(line.line)
 
     def function_around(self, line: NamedLine) -> Definition | None:
         """The function that has the line, if it has a name."""
@@ -101,14 +102,13 @@ class NamedLines:
         outline = self._outlines.get(line.path)
         if outline is None:
             return "unparsed" if is_code(line.path) else "text"
-        for definition in outline.definitions:
-            if definition.name == name and definition.line == line.line:
-                return "definition"
-        if line.line in outline.names.get(name, ()) or self.is_import(line):
+        if outline.defines(name, line.line):
+            return "definition"
+        if line.line in outline.names.get(name, ()) or outline.imports_on(line.line):
             return "code"
         return "text"
 
-    def _parse(self, repository: Repository, tree: str, lines: Sequence[NamedLine]) -> None:
+    def _parse(self, repository: Repository, tree: str) -> None:
         """Parse the files of the lines, as many as are allowed; those of names that few lines have
         come first.
         """
@@ -126,7 +126,7 @@ class NamedLines:
             if size > MAX_BYTES:
                 break
             sources.append(SourceFile(path, content))
-        for source, outline in zip(sources, parse_files(sources), strict=True):
+        for source, outline in zip(sources, self._parser.parse(sources), strict=True):
             self._outlines[source.path] = outline
 
 

@@ -25,6 +25,7 @@ from vibe_gate.judging.cast_vote import CastVote
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.questions import RubricQuestion
 from vibe_gate.judging.surroundings import Surroundings, find_surroundings
+from vibe_gate.parsing import SourceParser
 
 
 class RubricBrief(Struct, frozen=True):
@@ -116,7 +117,9 @@ def briefs_of(
     """What a judge is shown for each question; rubrics about the same files share what stands
     around them.
     """
-    surroundings_of = cache(partial(find_surroundings, repository, facts.change))
+    surroundings_of = cache(
+        partial(find_surroundings, repository, facts.change, parser=SourceParser())
+    )
     briefs = []
     for question in questions:
         concerned_change = brief.keep_concerned_files(facts.change, question.rubric)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from vibe_gate.judging.changed_names import ChangedName, ChangedSource, read_cha
 from vibe_gate.judging.manifests import find_manifests, manifest_facts
 from vibe_gate.judging.named_lines import NamedLines, is_test
 from vibe_gate.judging.near_hunks import widen_hunks
-from vibe_gate.parsing import SourceFile, is_code, parse_files
+from vibe_gate.parsing import SourceFile, SourceParser, is_code, parse_files
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
@@ -53,6 +54,9 @@ MAX_SIBLINGS = 4
 
 MAX_SIBLING_LINES = 3
 """Lines of a file that are shown for one such name."""
+
+MAX_DROPPED = 24
+"""Imports, and parameters, that a file has no more and that a fact is about."""
 
 MAX_IMPORTS = 25
 """Imports of one file."""
@@ -116,22 +120,25 @@ def enclosing_range(path: str, text: str, line: int) -> tuple[int, int] | None:
     return (definition.first, definition.last) if definition is not None else None
 
 
-def find_surroundings(repository: Repository, whole_change: Change, change: Change) -> Surroundings:
+def find_surroundings(
+    repository: Repository, whole_change: Change, change: Change, parser: SourceParser | None = None
+) -> Surroundings:
     """What stands around the files of `change`, which are some of those of the `whole_change`;
-    labelled cases are not looked at.
+    labelled cases are not looked at. `parser`: the review's; None for a new one.
     """
+    parser = parser or SourceParser()
     hunks = {file.path: file.hunks for file in change.files}
     changed_files = []
-    for changed_file, content in _read_changed_files(repository, change.files):
+    for changed_file, content in _read_changed_files(repository, change.files, parser):
         path = changed_file.file.path
         hunks[path] = widen_hunks(changed_file.file, content, changed_file.after)
         changed_files.append(changed_file)
-    finder = _FactFinder(repository, whole_change, change.after, changed_files, hunks)
+    finder = _FactFinder(repository, whole_change, change.after, changed_files, hunks, parser)
     return Surroundings(hunks, tuple(finder.facts()))
 
 
 def _read_changed_files(
-    repository: Repository, files: Iterable[FileDiff]
+    repository: Repository, files: Iterable[FileDiff], parser: SourceParser
 ) -> list[tuple[ChangedSource, bytes]]:
     """Each file whose lines a judge is shown, with its content after the change."""
     read_files = [file for file in files if _has_shown_lines(file)]
@@ -143,12 +150,15 @@ def _read_changed_files(
             parsed_bytes += len(content) if is_code(path) else 0
             is_parsed = parsed_bytes <= MAX_PARSED_BYTES
             sources.append(SourceFile(path if is_parsed else "", content))
-    outlines = parse_files(sources)
+    outlines = parser.parse(sources)
     changed_files = []
     for index, file in enumerate(read_files):
-        content = sources[2 * index + 1].content
-        before, after = outlines[2 * index : 2 * index + 2]
-        changed_files.append((read_changed_file(file, content, before, after), content))
+        before, after = sources[2 * index : 2 * index + 2]
+        before_outline, after_outline = outlines[2 * index : 2 * index + 2]
+        changed_file = read_changed_file(
+            file, (before.content, after.content), (before_outline, after_outline)
+        )
+        changed_files.append((changed_file, after.content))
     return changed_files
 
 
@@ -166,6 +176,7 @@ class _FactFinder:
         tree: str,
         files: Sequence[ChangedSource],
         hunks: Mapping[str, tuple[Hunk, ...]],
+        parser: SourceParser,
     ) -> None:
         self._whole_change = whole_change
         self._files = files
@@ -183,11 +194,12 @@ class _FactFinder:
         touched_names = [changed.name for changed in self._touched]
         names = tuple(dict.fromkeys((*touched_names, *self._gone, *self._used)))
         outlines = {file.file.path: file.after for file in files}
-        self._lines = NamedLines(repository, tree, names, outlines)
+        self._lines = NamedLines(repository, tree, names, outlines, parser)
 
     def facts(self) -> Iterator[Fact]:
         """Each, the most telling first."""
         yield Fact((), tuple(self._test_rows()))
+        yield from self._facts_of_limits()
         for file in self._files:
             yield from _facts_of_imports_dropped(file)
             yield from self._facts_of_parameters_dropped(file)
@@ -200,6 +212,19 @@ class _FactFinder:
         yield from self._facts_of_manifests()
         for file in self._files:
             yield from self._facts_of_imports(file)
+
+    def _facts_of_limits(self) -> Iterator[Fact]:
+        """What could not be found out."""
+        unparsed_paths = []
+        for file in self._files:
+            if is_code(file.file.path) and not file.is_parsed:
+                unparsed_paths.append(file.file.path)
+        if unparsed_paths:
+            row = f"not parsed: {_list_paths(unparsed_paths)}: the functions in them, and callers there, are not known"
+            yield Fact(tuple(unparsed_paths), (row,))
+        if not self._lines.is_whole:
+            row = "the search of the tree was cut off: more lines may name what facts are about"
+            yield Fact((), (row,))
 
     def _test_rows(self) -> Iterator[str]:
         changed_tests = []
@@ -215,7 +240,7 @@ class _FactFinder:
         yield f"test files in the tree, by their names and folders: {place}"
 
     def _facts_of_parameters_dropped(self, file: ChangedSource) -> Iterator[Fact]:
-        for dropped in file.dropped_parameters():
+        for dropped in islice(file.dropped_parameters(), MAX_DROPPED):
             function, parameter = _show(dropped.function), _show(dropped.name)
             rows = [f"{function} of {file.file.shown_path} has no parameter {parameter} any more"]
             if dropped.lines:
@@ -241,6 +266,8 @@ class _FactFinder:
             lines = self._lines.code(name) + self._lines.unparsed(name) + self._lines.texts(name)
             row = f"{_show(name)}, gone from {_list_paths(file_paths)}: "
             if not lines:
+                if not self._lines.is_whole:
+                    continue
                 yield Fact(file_paths, (f"{row}no line of the tree names it any more",))
                 continue
             row += f"{counted(len(lines), 'line')} of the tree still {_name_verb(lines)} it:"
@@ -350,7 +377,7 @@ class _FactFinder:
 
 def _facts_of_imports_dropped(file: ChangedSource) -> Iterator[Fact]:
     """What a file still uses of what it imports no more."""
-    for dropped in file.dropped_imports():
+    for dropped in islice(file.dropped_imports(), MAX_DROPPED):
         row = (
             f"{file.file.shown_path} imports {_show(dropped.name)} no more and names it in "
             f"{counted(dropped.count, 'line')}:"

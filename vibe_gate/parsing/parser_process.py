@@ -3,7 +3,9 @@
 A grammar can need time and memory that grow with the square of a hostile text's length, and nothing
 in the same process can stop it: 100 KB of `a<` in Java take tens of gigabytes. So this runs apart,
 under limits, without the environment, by its path; it imports nothing of vibe_gate.
-Standard input: a JSON array of objects with `language` and `text`. Standard output: for each, a row.
+Argument: the seconds of processor after which no other file is begun. Standard input: a JSON array
+of objects with `language` and `text`. Standard output: for each, an object with `seconds` of
+processor used until then and the `outline`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import re
 import resource
 import sys
+import time
 from typing import Any, NamedTuple
 
 from ast_grep_py import SgNode, SgRoot
@@ -383,12 +386,16 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":  # other systems do not hold to it
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    seconds_allowed = float(sys.argv[1])
     for source in json.loads(sys.stdin.buffer.read()):
+        if time.process_time() >= seconds_allowed:
+            break
         _allow_seconds(MAX_FILE_S)
         try:
-            row = outline(source["language"], source["text"])
+            file_outline = outline(source["language"], source["text"])
         except (RuntimeError, ValueError, MemoryError):
-            row = None
+            file_outline = None
+        row = {"seconds": time.process_time(), "outline": file_outline}
         sys.stdout.buffer.write(json.dumps(row).encode() + b"\n")
         sys.stdout.buffer.flush()
 
