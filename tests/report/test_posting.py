@@ -148,7 +148,7 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(
     [body] = ours(github)
     assert body.count("Untidy.") == bool(number)
     assert number == 0 or re.search(
-        rf" and {number - 5} more: Untidy\. \(`tidy`(, `\w{{8}}`){{3}} and {number - 3} more\)",
+        rf" and {number - 5} more places: Untidy\. \(`tidy`(, `\w{{8}}`){{3}} and {number - 3} more\)",
         body,
     )
     assert len(body) < 10_000
