@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -177,26 +177,36 @@ def quote_in_trees(
     evidence: Quoted, read: Mapping[Side, Callable[[str], bytes | None]]
 ) -> CheckedEvidence:
     """Whether the quoted line stands in one of the trees, changed or not: in that after the change,
-    unless it names the other, then in the other.
-
-    Args:
-        evidence: What is quoted; its path may begin as tools show it.
-        read: By side, the content at a path of the tree, None without a file.
+    unless it names the other, then in the other. Arguments as of `quote_lines_in_trees`.
     """
-    path = paths.unquote(evidence.path).removeprefix("./")
     sides: tuple[Side, ...] = (
         ("before", "after") if evidence.side == "before" else ("after", "before")
     )
-    first_evidence: CheckedEvidence | None = None
+    return quote_lines_in_trees(evidence, sides, read)[0]
+
+
+def quote_lines_in_trees(
+    evidence: Quoted,
+    sides: Iterable[Side],
+    read: Mapping[Side, Callable[[str], bytes | None]],
+) -> tuple[CheckedEvidence, ...]:
+    """Each line of the quote, looked up in the first of these trees in which it stands.
+
+    Args:
+        evidence: What is quoted; its path may begin as tools show it.
+        sides: Those that are looked at, at least one.
+        read: By side, the content at a path of the tree, None without a file.
+    """
+    path = paths.unquote(evidence.path).removeprefix("./")
+    first_lines: tuple[CheckedEvidence, ...] = ()
     for side in sides:
         for tree_path in dict.fromkeys((path, path.removeprefix(f"{side}/"))):
-            line = replace(evidence, path=paths.quote(tree_path), side=side)
-            checked = quote_in_tree(line, read[side](tree_path))
-            if checked.standing != "void":
-                return checked
-            first_evidence = first_evidence or checked
-    assert first_evidence is not None
-    return first_evidence
+            quote = replace(evidence, path=paths.quote(tree_path), side=side)
+            lines = quote_lines_in_tree(quote, read[side](tree_path))
+            if lines[0].standing != "void":
+                return lines
+            first_lines = first_lines or lines
+    return first_lines
 
 
 WORDS_PATH = "said"

@@ -67,7 +67,7 @@ from vibe_gate.judging.evidence import (
     MIN_RELOCATED,
     NOT_THERE,
     is_added,
-    quote_lines_in_tree,
+    quote_lines_in_trees,
     visible_length,
 )
 from vibe_gate.judging.questions import TOOLS, questions_of
@@ -731,14 +731,6 @@ def _check_lines(line: QuotedLine, trees: Mapping[Side, Tree]) -> tuple[CheckedE
     A line that is said to stand after the change and stands before it alone was removed: it
     prevents nothing.
     """
-    path = paths.unquote(line.path).removeprefix("./")
     sides: tuple[Side, ...] = ("before", "after") if line.side == "before" else ("after",)
-    first_evidence: tuple[CheckedEvidence, ...] = ()
-    for side in sides:
-        for tree_path in (path, path.removeprefix(f"{side}/")):
-            quoted_line = replace(line, path=paths.quote(tree_path), side=side)
-            evidence = quote_lines_in_tree(quoted_line, trees[side].read(tree_path))
-            if evidence[0].standing != "void":
-                return evidence
-            first_evidence = first_evidence or evidence
-    return first_evidence
+    read = {side: tree.read for side, tree in trees.items()}
+    return quote_lines_in_trees(line, sides, read)
