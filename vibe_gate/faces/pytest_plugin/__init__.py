@@ -8,6 +8,7 @@ case_items   labelled cases of the project's rubrics as tests
 costs        what they cost, at the end
 pages        HTML pages of the runs, below `--vibe-report`
 tally        how the tests of agents ended
+coroutine_tests  tests that are coroutines, if no other plugin runs them
 marker       the marker `vibe`, and which repetition is under way
 attempts     each time a test was carried out
 
@@ -174,6 +175,15 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     from vibe_gate.faces.pytest_plugin import repeat
 
     return repeat.repeat_test(item, nextitem)
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine that no other plugin has run: pytest itself would fail it."""
+    if not _uses_agents(pyfuncitem):
+        return None
+    from vibe_gate.faces.pytest_plugin import coroutine_tests
+
+    return coroutine_tests.run_coroutine_test(pyfuncitem)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
