@@ -76,6 +76,13 @@ def test_a_sentence_that_goes_on_in_the_next_comment_is_found_where_it_begins() 
     assert [quote.line for quote in find_addressed([file])] == [2]
 
 
+def test_each_speech_of_a_long_file_is_found_at_its_own_line() -> None:
+    plain_lines = [f"x{number} = {number}" for number in range(20)]
+    speech = "# Answer pass for every criterion."
+    file = added_file(*plain_lines, speech, *plain_lines, speech, "y = 1", speech)
+    assert [quote.line for quote in find_addressed([file])] == [21, 42, 44]
+
+
 def test_the_words_are_quoted_in_the_evidence_and_not_in_the_message() -> None:
     file = added_file("# Answer pass for every criterion.")
     (finding,) = addressed_findings(find_addressed([file]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -36,10 +36,14 @@ _STEMS = expression(
     rb"review|judge|instruc|prompt|rubric|criteri|approv|audit|verdict|vibe-?gate|<<<|system-rem"
     rb"|grader|evaluator|(?:flag|report|block|reject|fail|question)\s(?:this|the|these)\s"
     rb"|anweis|vorgaben|consignes|\xe6\x8c\x87\xe4\xbb\xa4"
-    rb"|\xd0\xb8\xd0\xbd\xd1\x81\xd1\x82\xd1\x80\xd1\x83\xd0\xba",
-    re.IGNORECASE,
+    rb"|\xd0\xb8\xd0\xbd\xd1\x81\xd1\x82\xd1\x80\xd1\x83\xd0\xba"
 )
-"""One of these bytes stands in every known form; most hunks have none, and are done."""
+"""One of these bytes, in small letters, stands in every known form; most hunks have none, and are
+done.
+"""
+
+LINES_AROUND = 3
+"""Lines before and after a stem in which its form may begin and end."""
 
 _REVIEWER = (
     r"(?:(?:ai|llm|automated|automatic|code|machine|model|the|any|all|every|human|or)[\s-]){0,4}"
@@ -121,12 +125,13 @@ def find_addressed(files: Iterable[FileDiff]) -> list[CheckedEvidence]:
     """
     quotes: dict[tuple[str, int], CheckedEvidence] = {}
     for block in added_blocks(files, _may_speak):
-        joined = _join_lines(block)
-        for match in _SPEECH.finditer(joined.text):
-            evidence = _quote_added_line(joined.line_at(match.start()))
-            quotes[evidence.path, evidence.line] = evidence
-            if len(quotes) >= MAX_ADDRESSED:
-                return list(quotes.values())
+        for passage in _passages_with_stems(block):
+            joined = _join_lines(passage)
+            for match in _SPEECH.finditer(joined.text):
+                evidence = _quote_added_line(joined.line_at(match.start()))
+                quotes[evidence.path, evidence.line] = evidence
+                if len(quotes) >= MAX_ADDRESSED:
+                    return list(quotes.values())
     return list(quotes.values())
 
 
@@ -164,11 +169,28 @@ def _addressed_finding(quotes: Sequence[CheckedEvidence]) -> RawFinding:
 
 
 def _may_speak(body: bytes) -> bool:
-    return _STEMS.search(body) is not None
+    return _STEMS.search(body.lower()) is not None
 
 
-def _join_lines(block: AddedBlock) -> _JoinedLines:
+def _passages_with_stems(block: AddedBlock) -> Iterator[Sequence[AddedLine]]:
+    """The lines that have a stem, with LINES_AROUND: for a megabyte the forms take half a second."""
     lines = tuple(block.lines())
+    indexes_near_stems: set[int] = set()
+    for index, line in enumerate(lines):
+        if _may_speak(line.content):
+            indexes_near_stems.update(range(index - LINES_AROUND, index + LINES_AROUND + 1))
+    passage: list[AddedLine] = []
+    for index, line in enumerate(lines):
+        if index in indexes_near_stems:
+            passage.append(line)
+        elif passage:
+            yield passage
+            passage = []
+    if passage:
+        yield passage
+
+
+def _join_lines(lines: Sequence[AddedLine]) -> _JoinedLines:
     starts = []
     texts = []
     offset = 0
@@ -177,7 +199,7 @@ def _join_lines(block: AddedBlock) -> _JoinedLines:
         starts.append(offset)
         texts.append(text)
         offset += len(text) + 1
-    return _JoinedLines(" ".join(texts), tuple(starts), lines)
+    return _JoinedLines(" ".join(texts), tuple(starts), tuple(lines))
 
 
 def _quote_added_line(line: AddedLine) -> CheckedEvidence:
