@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import subprocess
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,19 @@ def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> Non
             reviewed.content(unknown)
     latin = found(reviewed, paths.decode(b'latin-\xe9 "quoted"\t.txt')).after
     assert latin is not None and latin.text() == "caf\ufffds\n"
+
+
+def test_little_of_a_content_is_in_memory_while_it_is_streamed(store: Store) -> None:
+    lines = b"".join(b"%d\n" % number for number in range(1_200_000))
+    (file,) = turn_with(store, None, lines).files.changed()
+    assert file.after is not None
+    tracemalloc.start()
+    try:
+        with file.after.stream() as stream:
+            assert sum(map(len, iter(lambda: stream.read(4096), b""))) == len(lines) > 8_000_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_of_a_file_above_the_limit_only_hash_and_size_were_kept(store: Store) -> None:

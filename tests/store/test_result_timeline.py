@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, START
+from bundle_words import KEY, START, Ended, summary_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -132,8 +132,57 @@ def test_a_run_cannot_send_its_reader_out_of_its_folder(store: Store, turn: str)
         list(read_bundle(run.directory).messages)
 
 
+def test_events_name_their_node_and_the_stage_of_the_workflow(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    run.event("node.added", "fix-b", kind="stage", stage="fix")
+    run.event("node.added", "review", kind="gate", stage="review")
+    run.event("node.added", "review-judge", kind="judge", gate="review")
+    for node in ("fix-b", "review-judge"):
+        turn = run.turn(node)
+        turn.event({"type": "message", "role": "user", "content": "?"})
+        turn.hook({"hook_event_name": "Stop"})
+        turn.seal(Ended())
+    run.seal(summary_of(run))
+    named = {(event.source, event.node_id, event.stage) for event in events_of(run.directory)}
+    assert named == {
+        ("run", "", ""), ("run", "review", "review"),
+        *((source, "fix-b", "fix") for source in ("run", "sdk", "hook")),
+        *((source, "review-judge", "review") for source in ("run", "sdk", "hook")),
+    }  # fmt: skip
+    (event, *_) = events_of(run.directory / "nodes/fix-b/turn-001")
+    assert (event.node_id, event.stage) == ("fix-b", "")
+
+
+def test_a_turn_comes_after_its_beginning_however_it_is_dated(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    run.turn("fix").event({"type": "message", "role": "user", "content": "?", "ts": 1})
+    run.event("log.mark", mark="later")
+    assert [(event.type, event.ts) for event in events_of(run.directory)][-3:] == [
+        ("turn.started", DATED + 679), ("message", 1), ("log.mark", DATED + 680),
+    ]  # fmt: skip
+
+
+def test_of_a_changed_log_the_error_comes_behind_its_last_line(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("fix")
+    turn.event({"type": "message", "role": "user", "content": "?"})
+    turn.seal(Ended())
+    run.seal(summary_of(run))
+    log = run.directory / turn.relative / "events.ndjson"
+    log.write_text(log.read_text().replace("?", "!"))
+    read: list[str] = []
+
+    async def read_all() -> None:
+        async for event in read_bundle(run.directory).timeline.events():
+            read.append(event.text)
+
+    with pytest.raises(IntegrityError, match="it was changed after sealing"):
+        asyncio.run(read_all())
+    assert "!" in read
+
+
 @pytest.mark.slow
-def test_only_heads_of_events_are_held(tmp_path: Path) -> None:
+def test_one_line_of_each_log_is_held_however_long_it_is(tmp_path: Path) -> None:
     folder = turn_folder(tmp_path, [sdk_line(seq, DATED + seq, 4_000) for seq in range(5_000)], [])
     assert (folder / "events.ndjson").stat().st_size > 20_000_000
 
@@ -146,6 +195,15 @@ def test_only_heads_of_events_are_held(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         assert asyncio.run(count()) == 5_000
-        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+        assert tracemalloc.get_traced_memory()[1] < 300_000
     finally:
         tracemalloc.stop()
+
+
+def test_the_first_event_is_there_before_the_rest_was_read(tmp_path: Path) -> None:
+    folder = turn_folder(tmp_path, [sdk_line(0, DATED), "no json"], [])
+
+    async def first() -> TimelineEvent:
+        return await anext(read_bundle(folder).timeline.events())
+
+    assert asyncio.run(first()).seq == 0

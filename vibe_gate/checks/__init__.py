@@ -253,7 +253,7 @@ def run_checks(
         read_path=lambda path: repository.tree(change.after).read(path),
     )
     answers = _CheckAnswers(gate, run, commands, make_input)
-    run.record.event("node.added", node, kind="checks")
+    run.record.event("node.added", node, kind="checks", **facts.node_fields)
     run.record.event("node.status", node, status="RUNNING")
     for rubric in facts.rubrics:
         for criterion in rubric.check_criteria:

@@ -79,6 +79,11 @@ class Facts(Struct, frozen=True):
         return self.tests.rule if self.tests and not self.tests.lack else None
 
     @property
+    def node_fields(self) -> dict[str, str]:
+        """What node.added says of the nodes of checks and judges: in a workflow, whose they are."""
+        return {"gate": self.stage} if self.stage else {}
+
+    @property
     def checks_node(self) -> str:
         """The graph's node of its checks."""
         return f"{self.stage}-{CHECKS_NODE}" if self.stage else CHECKS_NODE

@@ -62,6 +62,7 @@ def is_case(path: str) -> bool:
 ChangeType = Literal["added", "modified", "deleted", "renamed", "type_changed"]
 Origin = Literal[" ", "+", "-"]
 Side = Literal["before", "after"]
+SIDES: tuple[Side, ...] = ("before", "after")
 ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
 

@@ -512,7 +512,7 @@ def _add_node(conversation: _JointLook, facts: Facts, run: RunContext) -> None:
     """Add its node to the graph, after the conversations of this run that it is about."""
     node = conversation.node
     digest = conversation.questions[0].fail.rubric.digest
-    run.record.event("node.added", node, kind="judge", digest=digest)
+    run.record.event("node.added", node, kind="judge", digest=digest, **facts.node_fields)
     sources: dict[str, None] = {}
     for question in conversation.questions:
         for turn in question.fail.turns:

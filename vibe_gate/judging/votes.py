@@ -290,7 +290,9 @@ def _add_nodes(brief: RubricBrief, context: VoteContext) -> list[str]:
     first = count if is_second else 0
     nodes = [node_id(rubric, first + index, facts.stage) for index in range(count)]
     for node in nodes:
-        context.run.record.event("node.added", node, kind="judge", digest=rubric.digest)
+        context.run.record.event(
+            "node.added", node, kind="judge", digest=rubric.digest, **facts.node_fields
+        )
         context.run.record.event("edge.added", **{"from": facts.checks_node, "to": node})
     return nodes
 

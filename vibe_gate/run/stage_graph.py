@@ -33,7 +33,7 @@ class StageGraph:
             node = id + repeat_suffix(self._repeats[id])
             self._repeats[id] += 1
         self._direct_predecessors[node] = tuple(after)
-        self._record.event("node.added", node, **fields)
+        self._record.event("node.added", node, stage=id, **fields)
         for predecessor in self._direct_predecessors[node]:
             self.add_edge(predecessor, node)
         return node

@@ -7,19 +7,32 @@ order, so neither names nor times say which end belongs to which start.
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from vibe_gate.domain import escape
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.store import bundle_names
-from vibe_gate.store.bundle_location import BundleLocation, Record, Reload, corrupt_bundle_error
+from vibe_gate.store.bundle_location import (
+    BundleLocation,
+    Record,
+    Reload,
+    corrupt_bundle_error,
+    parse_run_event,
+    turn_locator,
+)
 from vibe_gate.store.turn_summary import HookMark, HookRef, ToolCall, correlate_hooks
+
+Source = Literal["run", "sdk", "hook"]
+_SOURCES: tuple[Source, ...] = get_args(Source)
+"""In the order in which events of one time come."""
 
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -296,7 +309,7 @@ def _read_hooks(turn: BundleLocation) -> Iterator[_HookLine]:
 class TimelineEvent(Struct, frozen=True):
     """One event."""
 
-    source: Literal["run", "sdk", "hook"]
+    source: Source
     """Which log has it: the run's (node.status ...), the SDK's stream (message, usage, todo ...) or
     the hooks' (PreToolUse ...).
     """
@@ -307,7 +320,9 @@ class TimelineEvent(Struct, frozen=True):
     type: str
     """What kind of event it is."""
     turn: str
-    """The folder of its turn in the run, "" in a turn's own timeline."""
+    """The folder of its turn in the run, "" in the timeline of a turn that was copied out of its
+    run.
+    """
     _reload: Reload
     tool: str = ""
     tool_use_id: str = ""
@@ -316,7 +331,11 @@ class TimelineEvent(Struct, frozen=True):
     agent_id: str = ""
     """Of a hook: the subagent that it happened in."""
     node_id: str = ""
-    """Of an event of a run."""
+    """The node that it is about, "" of an event about the whole run."""
+    stage: str = ""
+    """The stage of that node, as the workflow calls it: "fix" of the node `fix-b`. "" of a review,
+    and in the timeline of one turn.
+    """
     text: str = ""
     """The beginning of a message, on one line and as it was recorded."""
 
@@ -326,57 +345,152 @@ class TimelineEvent(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True):
-    """The events of a run or a turn, by time. Every iteration reads the logs anew, and holds a head
-    of each event.
+    """The events of a run or a turn, by time. Every iteration reads the logs anew, a line at a
+    time.
     """
 
-    _run: BundleLocation | None
-    _turns: tuple[BundleLocation, ...]
+    _bundle: BundleLocation
+    _is_run: bool
 
     async def events(self) -> AsyncIterator[TimelineEvent]:
         """Every event by `ts`; at the same time run before SDK before hooks; each log in its own
         order.
 
-        An event that is dated before one above it in its log comes right after that one.
+        An event that is dated before one above it in its log comes right after that one, an event
+        of a turn never before its run's `turn.started`. One line is held of each log that is being
+        read: those of the run and of the turns that ran at this moment, whatever their size. So a
+        log is compared with the seal when its last line was read.
         StorageError, IntegrityError.
         """
-        heads: list[tuple[int, TimelineEvent]] = []
-        for log in self._logs():
-            latest = 0
-            for event in log:
-                latest = max(latest, event.ts)
-                heads.append((latest, event))
-        for _, event in sorted(heads, key=lambda head: head[0]):
+        if self._is_run:
+            events = _RunTimeline(self._bundle).merge()
+        else:
+            events = _merge_turn(self._bundle)
+        for event in events:
             yield event
 
-    def _logs(self) -> Iterator[Iterable[TimelineEvent]]:
-        if self._run is not None:
-            yield _read_run_events(self._run)
-        for turn in self._turns:
-            yield _read_turn_events(turn, "sdk", bundle_names.EVENTS, "type", "tool")
-        for turn in self._turns:
-            yield _read_turn_events(turn, "hook", bundle_names.HOOKS, "hook", "tool_name")
+
+class _OpenLog:
+    """A log while it is read."""
+
+    def __init__(self, events: Iterator[TimelineEvent], source: Source, number: int) -> None:
+        """`number`: of its turn among those of the run."""
+        self._events = events
+        self._rank = _SOURCES.index(source)
+        self._number = number
+        self.latest = 0
+        """The time of the latest event until now."""
+
+    def read_next(self) -> _Waiting | None:
+        """The next event, with what puts it in order; None at the end of the log."""
+        event = next(self._events, None)
+        if event is None:
+            return None
+        self.latest = max(self.latest, event.ts)
+        return self.latest, self._rank, self._number, event, self
+
+
+_Waiting: TypeAlias = tuple[int, int, int, TimelineEvent, _OpenLog]
+"""No two have the same first three members: of each log one event waits."""
+
+
+class _Queue:
+    """The next event of each log that is being read."""
+
+    def __init__(self, *logs: _OpenLog) -> None:
+        self._waiting: list[_Waiting] = []
+        self._now = 0
+        """The time of the last event that was taken."""
+        self._unread: _OpenLog | None = None
+        """The log of that event, whose next one was not read yet."""
+        for log in logs:
+            self.add(log)
+
+    def add(self, log: _OpenLog) -> None:
+        """Begin with a log. None of its events comes before those that were taken."""
+        log.latest = self._now
+        self._read_next(log)
+
+    def take(self) -> TimelineEvent | None:
+        """The earliest event; None if there are no more."""
+        if self._unread is not None:
+            self._read_next(self._unread)
+            self._unread = None
+        if not self._waiting:
+            return None
+        self._now, _, _, event, self._unread = heapq.heappop(self._waiting)
+        return event
+
+    def _read_next(self, log: _OpenLog) -> None:
+        event = log.read_next()
+        if event is not None:
+            heapq.heappush(self._waiting, event)
+
+
+class _RunTimeline:
+    """The timeline of a run: the logs of a turn are opened when the run says that it began."""
+
+    def __init__(self, run: BundleLocation) -> None:
+        self._run = run
+        self._locate_turn = turn_locator(run)
+        self._begun_turns: set[str] = set()
+        self._stages: dict[str, str] = {}
+        """By node its stage."""
+
+    def merge(self) -> Iterator[TimelineEvent]:
+        """The events. StorageError, IntegrityError."""
+        queue = _Queue(_OpenLog(_read_run_events(self._run), "run", 0))
+        while (event := queue.take()) is not None:
+            if event.type == "node.added":
+                self._note_stage(event)
+            elif event.type == "turn.started" and event.turn not in self._begun_turns:
+                self._begun_turns.add(event.turn)
+                for log in self._logs_of(event):
+                    queue.add(log)
+            stage = self._stages.get(event.node_id, "")
+            yield replace(event, stage=stage) if stage else event
+
+    def _note_stage(self, added: TimelineEvent) -> None:
+        data = added.load().get("data")
+        if isinstance(data, dict):
+            gate = read_text_of(data, "gate")
+            stage = read_text_of(data, "stage") or self._stages.get(gate, "")
+            self._stages[added.node_id] = stage
+
+    def _logs_of(self, started: TimelineEvent) -> tuple[_OpenLog, _OpenLog]:
+        turn = self._locate_turn(started.node_id, started.turn.rpartition("/")[2])
+        return _logs_of_turn(turn, len(self._begun_turns))
+
+
+def _merge_turn(turn: BundleLocation) -> Iterator[TimelineEvent]:
+    """The timeline of one turn. StorageError, IntegrityError."""
+    queue = _Queue(*_logs_of_turn(turn, 0))
+    while (event := queue.take()) is not None:
+        yield event
+
+
+def _logs_of_turn(turn: BundleLocation, number: int) -> tuple[_OpenLog, _OpenLog]:
+    events = _read_turn_events(turn, "sdk", bundle_names.EVENTS, "type", "tool")
+    hooks = _read_turn_events(turn, "hook", bundle_names.HOOKS, "hook", "tool_name")
+    return _OpenLog(events, "sdk", number), _OpenLog(hooks, "hook", number)
 
 
 def _read_run_events(run: BundleLocation) -> Iterator[TimelineEvent]:
-    for event, reload in run.records(bundle_names.EVENTS):
-        seq = _integer(event, "seq")
+    for number, (record, reload) in enumerate(run.records(bundle_names.EVENTS), start=1):
+        event = run.parsed(bundle_names.EVENTS, record, partial(parse_run_event, number=number))
         try:
-            ts = bundle_names.to_milliseconds(datetime.fromisoformat(read_text_of(event, "ts")))
+            ts = bundle_names.to_milliseconds(datetime.fromisoformat(event.ts))
         except (ValueError, TypeError) as error:
-            reason = f"the event {seq} has no time with a time zone"
+            reason = f"the event {number} has no time with a time zone"
             raise corrupt_bundle_error(run.path(bundle_names.EVENTS), reason) from error
-        node_id = read_text_of(event, "node_id")
-        data = event.get("data")
-        turn_folder = ""
-        if isinstance(data, dict) and read_text_of(data, "turn"):
-            turn_folder = f"nodes/{node_id}/{read_text_of(data, 'turn')}"
+        node_id = event.node_id or ""
+        turn = read_text_of(event.data, "turn")
         yield TimelineEvent(
             source="run",
-            seq=seq,
+            seq=number,
             ts=ts,
-            type=read_text_of(event, "type"),
-            turn=turn_folder,
+            type=event.type,
+            turn=f"nodes/{node_id}/{turn}" if turn else "",
             _reload=reload,
             node_id=node_id,
         )
@@ -384,11 +498,12 @@ def _read_run_events(run: BundleLocation) -> Iterator[TimelineEvent]:
 
 def _read_turn_events(
     turn: BundleLocation,
-    source: Literal["sdk", "hook"],
+    source: Source,
     log_name: str,
     type_field: str,
     tool_field: str,
 ) -> Iterator[TimelineEvent]:
+    node_id = turn.inside.split("/")[1] if turn.inside else ""
     for event, reload in turn.records(log_name):
         seq = event.get("seq")
         ts = event.get("ts")
@@ -405,6 +520,7 @@ def _read_turn_events(
             tool_use_id=read_text_of(event, "tool_use_id"),
             role=read_text_of(event, "role"),
             agent_id=read_text_of(event, "agent_id"),
+            node_id=node_id,
             text=_summarize(event) if event.get("type") == "message" else "",
         )
 

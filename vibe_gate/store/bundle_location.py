@@ -244,21 +244,29 @@ def read_whole_file(folder: Folder, name: str) -> bytes:
 
 
 def parse_events(lines: Iterable[bytes]) -> Iterator[Event]:
-    """The events of a run's log.
-
-    ValueError, with the number of the line, for one that is not an event, and for more than any run
-    has.
-    """
+    """The events of a run's log. ValueError as of `parse_run_event`."""
     for number, line in enumerate(lines, start=1):
-        if number > MAX_EVENTS:
-            raise ValueError(f"it has more than {MAX_EVENTS:,} events")
         try:
-            event = convert(parse_object(line), Event)
+            document = parse_object(line)
         except ValueError as error:
             raise ValueError(f"entry {number}: {refusal_reason(error)}") from error
-        if event.seq != number:
-            raise ValueError(f"entry {number}: it has seq {event.seq}")
-        yield event
+        yield parse_run_event(document, number)
+
+
+def parse_run_event(document: Record, number: int) -> Event:
+    """The event that a line of a run's log has.
+
+    ValueError, with the number of the line, if it is not one, and behind more than any run has.
+    """
+    if number > MAX_EVENTS:
+        raise ValueError(f"it has more than {MAX_EVENTS:,} events")
+    try:
+        event = convert(document, Event)
+    except ValueError as error:
+        raise ValueError(f"entry {number}: {refusal_reason(error)}") from error
+    if event.seq != number:
+        raise ValueError(f"entry {number}: it has seq {event.seq}")
+    return event
 
 
 def read_bundle_state(bundle: Folder, run: Folder | None = None) -> BundleState:

@@ -7,7 +7,6 @@ stored contents. The domain's `FileChange` is what git says of one, with the hun
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -28,7 +27,7 @@ from vibe_gate.store.bundle_location import (
     corrupt_bundle_error,
     unreadable_bundle_error,
 )
-from vibe_gate.store.contents import read_content, sha256_of
+from vibe_gate.store.contents import open_content
 from vibe_gate.store.turn_summary import FileStats, count_changes
 
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
@@ -61,6 +60,13 @@ class StoredContent(Struct, frozen=True):
 
     def bytes(self) -> bytes:
         """The content, after its hash was compared. StorageError, IntegrityError."""
+        with self.stream() as stream:
+            return stream.read()
+
+    def stream(self) -> BinaryIO:
+        """The content as an open binary file, after its hash was compared; a piece of it is in
+        memory. StorageError, IntegrityError.
+        """
         if not self.has_bytes:
             raise StorageError(
                 f"The bundle has only hash and size of this content: {self.size:,} bytes are more than "
@@ -69,47 +75,34 @@ class StoredContent(Struct, frozen=True):
         path = self._bundle.path(f"files/{self._side}/{self.sha256}")
         if SHA256.fullmatch(self.sha256) is None:
             raise corrupt_bundle_error(path, "its name is not a sha-256")
-        data = read_stored_content(self._bundle, self._side, self.sha256)
-        if data is None:
+        stream = open_stored_content(self._bundle, self._side, self.sha256, self.size)
+        if stream is None:
             raise corrupt_bundle_error(path, "it is missing")
-        if len(data) != self.size:
-            raise corrupt_bundle_error(
-                path, "its content does not match the size that the bundle says"
-            )
-        return data
-
-    def stream(self) -> BinaryIO:
-        """The content as an open binary file, after its hash was compared. StorageError,
-        IntegrityError.
-        """
-        return io.BytesIO(self.bytes())
+        return stream
 
 
 _ContentsByPath: TypeAlias = dict[tuple[str, str], deque[StoredContent]]
 """By side and shown path, the contents that a run's event log names, in the order of the files."""
 
 
-def read_stored_content(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
-    """The content of that hash on one side, None if the bundle has none. StorageError,
-    IntegrityError.
+def open_stored_content(
+    bundle: BundleLocation, side: Side, sha256: str, size: int | None = None
+) -> BinaryIO | None:
+    """The content of that hash on one side, open at its beginning; None if the bundle has none.
+    `size`: if it is known. StorageError, IntegrityError.
     """
     path = bundle.path(f"files/{side}/{sha256}")
     try:
         folder = bundle.folder().below(f"files/{side}")
         names = [sha256 + suffix for suffix in _SUFFIXES]
         name = next((name for name in names if folder.has(name)), None)
-        if name is None:
-            return None
-        data = read_content(folder, name)
+        return None if name is None else open_content(folder, name, size)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise unreadable_bundle_error(path, error) from error
-    if data is None or sha256_of(data) != sha256:
-        raise corrupt_bundle_error(
-            path.with_name(name), "its content does not match the hash in its name"
-        )
-    return data
+    except ValueError as error:
+        raise corrupt_bundle_error(path.with_name(name or sha256), str(error)) from error
 
 
 class StoredPatch:

@@ -7,12 +7,14 @@ the file is a gzip without a time, so that equal contents give equal files.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+import io
 import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from msgspec import Struct
 
@@ -24,6 +26,8 @@ COMPRESS_ABOVE = 10_240
 
 GZIP_OVERHEAD = 1 << 14
 """Bytes by which a gzip of incompressible bytes may be larger than they are, for 10 MB of them."""
+
+_PIECE = 1 << 16  # bytes of a content that are looked at together
 
 _LEVEL = 6
 _GZIP = 31  # zlib's number for "gzip, largest window"
@@ -104,6 +108,53 @@ def read_content(folder: Folder, name: str) -> bytes | None:
         if os.fstat(file.fileno()).st_size > LARGEST_CONTENT + GZIP_OVERHEAD:
             return None
         return unpack_content(name, file.read())
+
+
+def open_content(folder: Folder, name: str, size: int | None = None) -> BinaryIO:
+    """The content of the file `name` at its beginning, after its hash, and its size if that is
+    known, were compared. A piece of it is in memory. OSError; ValueError for another content.
+    """
+    stream: BinaryIO = open(folder.reading(name), "rb")  # noqa: SIM115 - the caller closes it
+    try:
+        if name.endswith(".gz"):
+            stream = io.BufferedReader(_PackedContent(stream))
+        _require_content(stream, name, size)
+        stream.seek(0)
+    except (EOFError, zlib.error) as error:
+        stream.close()
+        raise ValueError("it cannot be unpacked") from error
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _require_content(stream: BinaryIO, name: str, expected_size: int | None) -> None:
+    """ValueError: its bytes are not those that the name and the size say."""
+    sha256 = hashlib.sha256()
+    size = 0
+    while piece := stream.read(_PIECE):
+        sha256.update(piece)
+        size += len(piece)
+        if size > LARGEST_CONTENT:
+            raise ValueError("its content does not match its name: it is larger than any content")
+    if expected_size not in (None, size):
+        raise ValueError("its content does not match the size that the bundle says")
+    if sha256.hexdigest() != name[:64]:
+        raise ValueError("its content does not match the hash in its name")
+
+
+class _PackedContent(gzip.GzipFile):
+    """The content of a gzip, which closes its file, too."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._file = file
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self._file.close()
 
 
 def find_content_fault(folder: Folder, name: str) -> str:

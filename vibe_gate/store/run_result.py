@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 
 from vibe_gate.domain.bundles import RunEntry
-from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType
+from vibe_gate.domain.change import LARGEST_CONTENT, SIDES, ChangeType
 from vibe_gate.domain.document import decode_document, parse_object, read
 from vibe_gate.domain.event import Graph, fold_events
 from vibe_gate.domain.session_record import CapturedRecord
@@ -333,11 +333,11 @@ class RunResult:
         """
         if changed_files.SHA256.fullmatch(sha256) is not None:
             for bundle in (self._bundle, *self._turn_bundles()):
-                before = changed_files.read_stored_content(bundle, "before", sha256)
-                after = changed_files.read_stored_content(bundle, "after", sha256)
-                data = before if after is None else after
-                if data is not None:
-                    return data
+                for side in SIDES:
+                    content = changed_files.open_stored_content(bundle, side, sha256)
+                    if content is not None:
+                        with content:
+                            return content.read()
         raise StorageError(f"The bundle has no content with the hash {sha256[:64]!r}.")
 
     @property
@@ -356,7 +356,7 @@ class RunResult:
     @property
     def timeline(self) -> Timeline:
         """The run's events, the SDK's and the hooks', merged by time."""
-        return Timeline(self._bundle if self.is_run else None, tuple(self._turn_bundles()))
+        return Timeline(self._bundle, self.is_run)
 
     @property
     def hook_capture_status(self) -> HookCaptureStatus:

@@ -368,7 +368,7 @@ def _event_head(event: TimelineEvent, contents: Mapping[str, Any]) -> EventHead:
         type=event.type,
         tool=event.tool,
         use=event.tool_use_id,
-        role=event.role or event.node_id,
+        role=event.node_id if event.source == "run" else event.role,
         text=_event_text(event, contents)[:MAX_HEAD],
     )
 
