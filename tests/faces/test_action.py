@@ -340,15 +340,28 @@ def test_a_rebase_that_lost_the_last_round_says_so(made, tmp_path):
     assert "cannot be seen any more" in made.ours[0]
 
 
-def test_the_whole_bundle_is_uploaded_only_where_asked(made):
+def test_the_whole_bundle_is_uploaded_only_where_asked_and_the_comment_says_which(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
     made.pull(head)
-    made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full")
+    in_action = {"VIBE_GATE_BEGAN": "1700000000"}
+    made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full", **in_action)
     assert (Path(made.outputs["artifact-path"]) / "bundle.tar.gz").is_file()
-    made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="none")
+    assert "its bundle is an artifact of the job" in made.ours[0]
+    made.review_pull(head, **in_action)
+    assert not (Path(made.outputs["artifact-path"]) / "bundle.tar.gz").exists()
+    for text in (made.ours[0], made.summary):
+        assert (
+            "its summary is an artifact of the job: open report.html in it. `artifact: full`"
+            in text
+        )
+        assert "bundle" not in text
+    made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full")
+    assert "its bundle is in the folder of the output `artifact-path`" in made.ours[0]
+    made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="none", **in_action)
     assert made.outputs["artifact-path"] == made.outputs["artifact-name"] == ""
     assert not tarfile.is_tarfile(made.outputs["report"])
-    assert "artifact of the job" not in made.summary
+    assert "it is not uploaded (`artifact: none`)" in made.ours[0]
+    assert "artifact of the job" not in made.ours[0] + made.summary
 
 
 def test_what_the_runner_cannot_take_changes_no_verdict(made):
@@ -742,7 +755,7 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
     assert (comment.path, comment.start_line, comment.line) == ("src/a.py", None, 2)
     assert comment.body.endswith("\n```suggestion\n# Done.\n```\n")
     assert (
-        "0 of 3 changes by agents can be committed as suggested; all of it is made.patch"
+        "0 of 3 changes by agents can be committed as suggested; the whole patch is made.patch"
         in made.ours[0]
     )
     assert "Look at CLAUDE.md" in made.ours[0]

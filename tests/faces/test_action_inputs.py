@@ -60,7 +60,7 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
         ("BASE", "--output=x", "base is --output=x; write one branch, tag or commit."),
         ("BASE", "a\nb", r'base is "a\nb"; write one branch'),
         ("HEAD", "a..b", "head is a..b; write one branch, tag or commit."),
-        ("ARTIFACT", "all", "artifact is all; write summary or full or none."),
+        ("ARTIFACT", "all", "artifact is all; write summary, full or none."),
         (
             "WORKFLOW",
             "../fix",

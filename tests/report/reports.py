@@ -169,7 +169,7 @@ def first() -> Report:
     findings = _findings()
     return Report(
         summary=_summary(FIRST, findings, CONTROLS, TESTS), notes=("9999888877776666: suppressed by jo",),
-        round=first_round(findings, FIRST), links=links(FIRST), patch=PATCH, artifact=True, number=12,
+        round=first_round(findings, FIRST), links=links(FIRST), patch=PATCH, artifact="summary", number=12,
         review=f"{BASE[:12]}...{FIRST[:12]}",
     )  # fmt: skip
 
@@ -194,7 +194,7 @@ def second() -> Report:
     )  # fmt: skip
     return Report(
         summary=_summary(SECOND, here, *asked, TESTS), notes=(), round=told, links=links(SECOND), patch=PATCH,
-        artifact=True, number=12,
+        artifact="summary", number=12,
         review=f"{BASE[:12]}...{SECOND[:12]}",
     )  # fmt: skip
 
@@ -206,7 +206,7 @@ def passed() -> Report:
     cost = Cost(usd=0.0041, basis="known", input_tokens=9_000, output_tokens=80)
     made = summary(findings=(), cost=cost, rubrics=(rubric(criterion("no-secrets"), logged),))
     made = replace(made, change=replace(made.change, head_commit=FIRST), key=FIRST)
-    return Report(made, (), first_round((), FIRST), links=links(FIRST))
+    return Report(made, (), first_round((), FIRST), links=links(FIRST), artifact="summary")
 
 
 CALIBRATED = TrustBadge(
@@ -236,7 +236,10 @@ def told(made: Summary, **more: Any) -> Report:
     change = replace(made.change, head_commit=FIRST, base_commit=BASE)
     made = replace(made, change=change, key=FIRST)
     review = f"{BASE[:12]}...{FIRST[:12]}"
-    return Report(made, (), first_round(made.findings, FIRST), links(FIRST), review=review, **more)
+    return Report(
+        made, (), first_round(made.findings, FIRST), links(FIRST), artifact="summary", review=review,
+        **more,
+    )  # fmt: skip
 
 
 def judged(

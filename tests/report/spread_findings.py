@@ -113,6 +113,7 @@ def report_of(*findings: Finding) -> Report:
         first_round(summary.findings, FIRST),
         links=links(FIRST),
         patch=PATCH,
+        artifact="summary",
         number=12,
         review=f"{BASE[:12]}...{FIRST[:12]}",
     )

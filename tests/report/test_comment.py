@@ -98,7 +98,7 @@ def big(findings: int, patch: str = "") -> Report:
         first_round(found, head),
         links=reports.links(head),
         patch=patch,
-        artifact=True,
+        artifact="summary",
     )
 
 

@@ -99,6 +99,6 @@ def test_what_cannot_be_committed_so_is_not_suggested_but_counted(file, steering
     assert (
         made.comments == ()
         and made.note.startswith("0 of 1 change ")
-        and "all of it is made.patch" in made.note
+        and "the whole patch is made.patch" in made.note
     )
     assert all(name in made.note for name in steering)

@@ -117,7 +117,7 @@ def told(text: str) -> Report:
     return Report(
         summary=made, notes=(raw,),
         round=Round(2, HEAD, tuple(found), (), (seen[0],), (found[0],), frozenset("a" * 16), (seen[1],), (seen[2],)),
-        links=LINKS, patch=patch(path, raw), artifact=True, number=1, name=raw, review="a...b",
+        links=LINKS, patch=patch(path, raw), artifact="summary", number=1, name=raw, review="a...b",
     )  # fmt: skip
 
 

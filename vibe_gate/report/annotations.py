@@ -19,6 +19,7 @@ from vibe_gate.report.finding_places import QuotedPlace
 from vibe_gate.report.markdown import fit_blocks
 from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import finding_identity
+from vibe_gate.report.run_files import place_beside_comment
 
 MAX_TEXT = 65_000
 """Bytes of summary and of text; GitHub takes 65,535 characters each."""
@@ -60,7 +61,7 @@ def make_check_run(
     blocks = check_summary_blocks(report, downgrades, annotated)
     return CheckRun(
         title=check_title(report),
-        summary=fit_blocks(blocks, MAX_TEXT, "the job's summary"),
+        summary=fit_blocks(blocks, MAX_TEXT, {"": place_beside_comment(report)}),
         text="",
         conclusion=check_conclusion(report),
         annotations=tuple(annotations[:MAX_ANNOTATIONS]),

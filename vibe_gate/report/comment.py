@@ -18,6 +18,7 @@ from vibe_gate.report.comment_rubrics import replayed_block, rubric_blocks
 from vibe_gate.report.markdown import Block, escape_prose, fit_blocks
 from vibe_gate.report.report import Report
 from vibe_gate.report.round_state import RoundState, dump_state, explain_state, load_state
+from vibe_gate.report.run_files import place_beside_comment, places_beside_summary
 
 MAX_COMMENT = 65_000
 """Bytes; GitHub takes 65,536 characters, and a byte is at least as short."""
@@ -45,7 +46,7 @@ def render_comment(report: Report, downgrades: Sequence[str] = ()) -> str:
     tail = render_state_line(_state(report)) if report.round.head else ""
     room = MAX_COMMENT - len(head) - len(tail)
     parts = _blocks(report, downgrades)
-    return head + fit_blocks(parts, room, "the job's summary") + tail
+    return head + fit_blocks(parts, room, {"": place_beside_comment(report)}) + tail
 
 
 def _state(report: Report) -> RoundState:
@@ -109,12 +110,10 @@ def check_summary_blocks(
 
 def _downgrades_block(downgrades: Sequence[str]) -> Block:
     """What could not be posted, in sight: below the folds."""
-    return Block(
-        f"**Not everything was posted:**\n\n{list_first(downgrades, escape_prose)}"
-        if downgrades
-        else "",
-        0,
-    )
+    if not downgrades:
+        return Block("")
+    text = f"**Not everything was posted:**\n\n{list_first(downgrades, escape_prose)}"
+    return Block(text, 0, "what could not be posted")
 
 
 MAX_SUMMARY = 1_000_000
@@ -123,4 +122,5 @@ MAX_SUMMARY = 1_000_000
 
 def render_job_summary(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment's parts and the findings that it held back; `MAX_SUMMARY` bytes at most."""
-    return fit_blocks(_blocks(report, downgrades, is_complete=True), MAX_SUMMARY, "the bundle")
+    blocks = _blocks(report, downgrades, is_complete=True)
+    return fit_blocks(blocks, MAX_SUMMARY, places_beside_summary(report))

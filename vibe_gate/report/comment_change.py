@@ -49,7 +49,8 @@ def changed_files_block(summary: Summary) -> Block:
     if len(files) > MAX_CHANGED:
         table += f"\n\nFurther files: {len(files) - MAX_CHANGED:,}."
     text = "\n\n".join(filter(None, [escape_prose(description), table]))
-    return Block(render_fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
+    title = f"What changed: {counted(len(files), 'file')}, by risk"
+    return Block(render_fold(title, text), 4, "the list of changed files")
 
 
 def policy_blocks(summary: Summary) -> Iterator[Block]:
@@ -60,7 +61,8 @@ def policy_blocks(summary: Summary) -> Iterator[Block]:
             f"{_policy_meaning(change, summary)}"
         )
         rank = 3 if change.level == "block" else 5
-        yield Block(render_fold(title, _policy_diff(change)), rank, "policy changes")
+        fold = render_fold(title, _policy_diff(change))
+        yield Block(fold, rank, "policy change", "policy changes")
 
 
 def _policy_meaning(change: PolicyChange, summary: Summary) -> str:
@@ -115,7 +117,7 @@ def unreviewed_blocks(summary: Summary) -> Iterator[Block]:
     if len(groups) > MAX_REASONS:
         lines.append("- for other reasons: see summary.json.")
     title = f"Not judged: {counted(len(places), 'place')}"
-    yield Block(render_fold(title, "\n".join(lines)), 1, "lists")
+    yield Block(render_fold(title, "\n".join(lines)), 1, "the list of what was not judged")
 
 
 def _unreviewed_line(group: Sequence[Unreviewed], opening: str) -> str:

@@ -20,6 +20,7 @@ from vibe_gate.report.markdown import (
     render_fold,
 )
 from vibe_gate.report.report import Report
+from vibe_gate.report.run_files import describe_run_files
 
 
 def details_block(report: Report) -> Block:
@@ -39,7 +40,8 @@ def details_block(report: Report) -> Block:
         *_repeat_lines(report),
     ]
     figures = ", ".join(filter(None, [_lowest_score(summary), _spent(report), _size(summary)]))
-    return Block(render_fold(f"Details: {figures}", "\n\n".join(filter(None, parts))), 1)
+    fold = render_fold(f"Details: {figures}", "\n\n".join(filter(None, parts)))
+    return Block(fold, 1, "the details of the run")
 
 
 def _change_id(report: Report) -> str:
@@ -82,21 +84,14 @@ def _cost(report: Report) -> str:
 
 
 def _provenance(report: Report) -> str:
-    """Who wrote the change, and where run and bundle are."""
+    """Who wrote the change, and where the run and its files are."""
     authored = report.summary.agent_authored
     facts = []
     if authored.decision and authored.hints:
         signs = sentences.agent_signs([escape_prose(hint.sentence, 200) for hint in authored.hints])
         facts = [f"Written by an agent: {signs}."]
-    place = "its bundle was not uploaded"
-    if report.artifact and report.claimed:
-        place = "its summary is an artifact of that job"
-    elif report.artifact:
-        place = "its bundle is an artifact of the job: open report.html in it"
-    elif report.links is None and report.summary.bundle:
-        place = f"its bundle is {escape_code(report.summary.bundle)}"
     run = link_code(report.summary.run_id, report.links.run_url if report.links else "")
-    return " ".join([*facts, f"Run {run}; {place}."])
+    return " ".join([*facts, f"Run {run}; {describe_run_files(report)}."])
 
 
 def _tests(summary: Summary) -> str:

@@ -51,6 +51,11 @@ MIN_FILE_LINES = 4
 FAILURE_DIFF_RANK, FINDING_DIFF_RANK, MADE_RANK, RISKY_RANK = 6, 7, 8, 9
 """Of folded diffs, which are left out before anything else of a comment: the highest first."""
 
+FINDING_DIFFS = "diff of a finding"
+RISKY_DIFFS = "the diffs of whole files"
+MADE_DIFFS = "the diffs of what agents changed"
+"""Names of blocks."""
+
 _FRAME = 100
 """Bytes of a diff's fence and of the sentence below it, about."""
 
@@ -95,7 +100,7 @@ class FindingDiffs:
             rank = FAILURE_DIFF_RANK if finding.level == "failure" else FINDING_DIFF_RANK
             place = escape_html_code(sentences.place_words_of(finding))
             text = render_fold(f"The change at {place}", text)
-        return Block(indent(text, "  "), rank, "diffs of findings")
+        return Block(indent(text, "  "), rank, FINDING_DIFFS, "diffs of findings")
 
 
 def _excerpt_place(finding: Finding) -> ExcerptPlace:
@@ -123,9 +128,8 @@ def risky_files_block(report: Report) -> Block:
     for file, _ in queries.riskiest_first(report.summary):
         if file.path in sections and file.path not in policy_paths:
             files.append(_file_patch(file.path, sections[file.path]))
-    return _diffs_block(
-        files, "Diffs of {files}, riskiest first", RISKY_RANK, "diffs of whole files"
-    )
+    title = "Diffs of {files}, riskiest first"
+    return _diffs_block(files, title, RISKY_RANK, RISKY_DIFFS)
 
 
 def made_files_block(report: Report) -> Block:
@@ -133,9 +137,8 @@ def made_files_block(report: Report) -> Block:
     sections = sections_by_path(report.made_patch)
     files = [_file_patch(path, section) for path, section in sections.items()]
     files.sort(key=lambda file: -(file.added + file.deleted))
-    return _diffs_block(
-        files, "What agents changed: diffs of {files}", MADE_RANK, "diffs of what agents changed"
-    )
+    title = "What agents changed: diffs of {files}"
+    return _diffs_block(files, title, MADE_RANK, MADE_DIFFS)
 
 
 def _file_patch(path: str, section: bytes) -> _FilePatch:
@@ -150,7 +153,7 @@ def _file_patch(path: str, section: bytes) -> _FilePatch:
     )
 
 
-def _diffs_block(files: Sequence[_FilePatch], title: str, rank: int, kind: str) -> Block:
+def _diffs_block(files: Sequence[_FilePatch], title: str, rank: int, name: str) -> Block:
     """A fold with as many diffs as there is room for, in the order of the files, and in words what
     is left out.
     """
@@ -170,9 +173,7 @@ def _diffs_block(files: Sequence[_FilePatch], title: str, rank: int, kind: str) 
     parts += filter(None, [_hidden_files(text_files[len(parts) :])])
     if len(text_files) < len(files):
         parts.append(f"Without lines to show: {counted(len(files) - len(text_files), 'file')}.")
-    return Block(
-        render_fold(title.format(files=number), "\n\n".join(parts)), rank, kind, len(files)
-    )
+    return Block(render_fold(title.format(files=number), "\n\n".join(parts)), rank, name)
 
 
 def _hidden_files(files: Sequence[_FilePatch]) -> str:

@@ -71,7 +71,7 @@ def finding_blocks(
             rank = 2 if first.level == "failure" else 3
             test = first.proof.test if first.proof else ""
             item = _findings_item(equal_findings, report, with_test=test not in written_tests)
-            yield Block(heading + item, rank, "findings", len(equal_findings))
+            yield Block(heading + item, rank, "finding", "findings", len(equal_findings))
             if diffs is not None:
                 yield diffs.make_block(first, rank, is_settled=bool(title_if_settled))
             heading = ""
@@ -183,7 +183,7 @@ def test_fold(proof: Proof) -> str:
     text, omitted_lines = cut_lines(proof.test, MAX_TEST)
     test = fence_code(text, "python" if proof.path.endswith(".py") else "")
     if omitted_lines:
-        test += f"\n\n{counted(omitted_lines, 'more line')}; the bundle has all of it."
+        test += f"\n\n{counted(omitted_lines, 'more line')}; summary.json has all of it."
     command = f"To repeat it: {escape_code(proof.command)}"
     return render_fold(f"Test {escape_html_code(proof.path)}", f"{test}\n\n{command}")
 
@@ -247,7 +247,7 @@ def earlier_finding_blocks(report: Report) -> Iterator[Block]:
         if group:
             rows = list_first(group, lambda reported: _earlier_finding(reported, report.links))
             fold = render_fold(f"{title} ({len(group):,})", rows)
-        yield Block(fold, 4, "earlier findings")
+        yield Block(fold, 4, "list of earlier findings", "lists of earlier findings")
 
 
 def _earlier_finding(reported: ReportedFinding, links: Links | None) -> str:

@@ -29,7 +29,7 @@ def opening_block(report: Report) -> Block:
         _waiting(report),
         _round_line(report.round),
     ]
-    return Block("\n\n".join(filter(None, paragraphs)), 0)
+    return Block("\n\n".join(filter(None, paragraphs)), 0, "the verdict")
 
 
 def _replayed_line(report: Report) -> str:

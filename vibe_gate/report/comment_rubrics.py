@@ -46,9 +46,8 @@ def rubric_blocks(summary: Summary) -> Iterator[Block]:
         text = render_markdown_table(("Criterion", "Outcome", "Why"), rows)
         if len(results) > MAX_ROWS:
             text += f"\n\nFurther criteria: {len(results) - MAX_ROWS:,}; see summary.json."
-        yield Block(
-            render_fold(_rubric_title(rubric), f"{text}\n\n[Glossary]({GLOSSARY})"), 1, "rubrics"
-        )
+        fold = render_fold(_rubric_title(rubric), f"{text}\n\n[Glossary]({GLOSSARY})")
+        yield Block(fold, 1, "rubric", "rubrics")
 
 
 def _rubric_title(rubric: RubricResult) -> str:
@@ -118,9 +117,9 @@ def replayed_block(report: Report) -> Block:
     if lost_runs:
         parts.append(f"Cannot be replayed:\n\n{list_first(lost_runs, str)}")
     if not parts:
-        return Block("", 3)
+        return Block("")
     title = "Earlier runs under the rubrics of this change"
-    return Block(render_fold(title, "\n\n".join(parts)), 3)
+    return Block(render_fold(title, "\n\n".join(parts)), 3, "the list of earlier runs")
 
 
 def _replayed_cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
 
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import counted, safe
 
 MAX_PROSE = 1_000
 """Characters of one text among others; a reason has 280."""
@@ -32,7 +32,7 @@ MAX_CODE = 300
 MAX_FENCED_LINE = 400
 """Characters of a line in a fence: minified files have lines of megabytes."""
 
-_NOTE = 400
+_NOTE = 200
 """Bytes kept free for each sentence about what was left out."""
 
 _ACTS = re.compile(
@@ -190,46 +190,65 @@ class Block(Struct, frozen=True):
     text: str
     rank: int = 0
     """How soon it is left out; 0 last."""
-    kind: str = "parts"
-    """What it is, in the plural, for the sentence that counts what was left out."""
+    name: str = ""
+    """What it is, as the subject of "did not fit": "the list of changed files", or a noun in the
+    singular if there is a `plural`.
+    """
+    plural: str = ""
+    """The noun for several; "" if a document has one block of the name."""
     number: int = 1
     """How many of these it has."""
 
 
-def fit_blocks(blocks: Sequence[Block], limit: int, place: str) -> str:
+def fit_blocks(blocks: Sequence[Block], limit: int, places: Mapping[str, str]) -> str:
     """The blocks as one document of `limit` bytes (UTF-8) at most, in their order.
 
-    Where not all fit, those of low rank go first, and of equals the last; where the first of a kind
-    is missing, a sentence counts them and says in which `place` they are.
+    Where not all fit, those of low rank go first, and of equals the last; where the first of a name
+    is missing, a sentence says how many did not fit and where they are: `places` by the name of a
+    block, "" for all others.
     """
     blocks = [block for block in blocks if block.text]
     sizes = [len(block.text.encode("utf-8", "replace")) + 2 for block in blocks]
     fitting = set(range(len(blocks)))
     if sum(sizes) > limit:
-        kinds = {block.kind for block in blocks}
-        fitting = _choose_blocks(blocks, sizes, limit - _NOTE * len(kinds))
+        names = {block.name for block in blocks}
+        fitting = _choose_blocks(blocks, sizes, limit - _NOTE * len(names))
     missing: Counter[str] = Counter()
+    fitting_names = set()
     for index, block in enumerate(blocks):
-        if index not in fitting:
-            missing[block.kind] += block.number
+        if index in fitting:
+            fitting_names.add(block.name)
+        else:
+            missing[block.name] += block.number
     parts = []
     for index, block in enumerate(blocks):
         if index in fitting:
             parts.append(block.text)
-        elif number := missing.pop(block.kind, 0):
-            parts.append(f"**{number:,} more {block.kind}** did not fit: see {place}.")
+        elif number := missing.pop(block.name, 0):
+            subject = _missing_subject(block, number, is_rest=block.name in fitting_names)
+            place = places.get(block.name, places[""])
+            parts.append(f"**{subject}** did not fit: see {place}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _missing_subject(block: Block, number: int, *, is_rest: bool) -> str:
+    """What did not fit, with a capital; `is_rest`: others of the name stand in the document."""
+    if not block.plural:
+        return f"{block.name[0].upper()}{block.name[1:]}"
+    if is_rest:
+        return counted(number, f"more {block.name}", f"more {block.plural}")
+    return counted(number, block.name, block.plural)
 
 
 def _choose_blocks(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> set[int]:
     """The indexes of those that fit."""
     fitting: set[int] = set()
-    full_kinds: set[tuple[int, str]] = set()
+    full_names: set[tuple[int, str]] = set()
     for index in sorted(range(len(blocks)), key=lambda index: (blocks[index].rank, index)):
-        kind = (blocks[index].rank, blocks[index].kind)
-        if kind in full_kinds or sizes[index] > room:
-            # No later one of its kind: a reader could not tell which are missing.
-            full_kinds.add(kind)
+        name = (blocks[index].rank, blocks[index].name)
+        if name in full_names or sizes[index] > room:
+            # No later one of its name: a reader could not tell which are missing.
+            full_names.add(name)
             continue
         fitting.add(index)
         room -= sizes[index]

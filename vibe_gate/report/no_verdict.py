@@ -22,6 +22,9 @@ from vibe_gate.report.markdown import Block, escape_prose, fit_blocks, link_code
 
 HEADLINE = "NOT REVIEWED"
 
+_PLACES = {"": "the job's log"}
+"""Where to find what does not fit."""
+
 MAX_REASONS_TOLD = 20
 """Mistakes of a gate that are named one by one; the job's log has all."""
 
@@ -48,12 +51,12 @@ def no_verdict_comment(no_verdict: NoVerdict, before: str) -> str:
     """The comment in place of `before` (ours, or ""), whose round the next verdict goes on from."""
     name = f" ({escape_prose(no_verdict.name, 100)})" if no_verdict.name else ""
     commit = link_commit(no_verdict.head, no_verdict.links)
-    headline = Block(f"### vibe-gate{name}: {HEADLINE} · {commit}", 0)
+    headline = Block(f"### vibe-gate{name}: {HEADLINE} · {commit}", 0, "the verdict")
     marker = f"{comment_marker(no_verdict.name)}\n"
     state = read_comment_state(before)
     state_line = render_state_line(state) if state else ""
     room = MAX_COMMENT - len(marker) - len(state_line)
-    text = fit_blocks([headline, *_blocks(no_verdict)], room, "the job's log")
+    text = fit_blocks([headline, *_blocks(no_verdict)], room, _PLACES)
     return marker + text + state_line
 
 
@@ -62,7 +65,7 @@ def no_verdict_check(no_verdict: NoVerdict) -> CheckRun:
     title = safe(f"{HEADLINE} · {queries.reason_in_words(no_verdict.reasons[0])}")
     return CheckRun(
         title=title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…",
-        summary=fit_blocks(_blocks(no_verdict), MAX_COMMENT, "the job's log"),
+        summary=fit_blocks(_blocks(no_verdict), MAX_COMMENT, _PLACES),
         text="",
         conclusion="failure" if no_verdict.blocks else "neutral",
     )
@@ -80,4 +83,4 @@ def _blocks(no_verdict: NoVerdict) -> list[Block]:
     next_line = (
         f"**Next:** {no_verdict.next}{page}. No verdict on an earlier commit counts for this one."
     )
-    return [Block("\n".join(lines), 0), Block(next_line, 0)]
+    return [Block("\n".join(lines), 0, "the reasons"), Block(next_line, 0, "the next step")]

@@ -4,6 +4,8 @@ job was set up.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from vibe_gate.domain.replayed import Replayed
@@ -11,6 +13,9 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.report.anchors import Anchors, read_anchors
 from vibe_gate.report.links import Links
 from vibe_gate.report.round import Round
+
+ArtifactContent = Literal["none", "summary", "full"]
+"""Nothing; all but contents and conversations; the whole bundle."""
 
 
 class Report(Struct, frozen=True):
@@ -26,8 +31,12 @@ class Report(Struct, frozen=True):
     """The redacted change.patch as text; "" if there is none."""
     made_patch: str = ""
     """The redacted patch of what a workflow's agents changed; "" if there is none."""
-    artifact: bool = False
-    """Whether the bundle is uploaded."""
+    artifact: ArtifactContent | None = None
+    """What of the run a job of the Action hands over; None outside of one."""
+    is_uploaded: bool = True
+    """Whether a step of action.yml uploads that; False: it stays in a folder, for the workflow's own
+    step.
+    """
     number: int | None = None
     """The pull request's."""
     name: str = ""

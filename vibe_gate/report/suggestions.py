@@ -53,8 +53,8 @@ def make_suggestions(
     at most.
 
     `files`: what agents changed in the reviewed files. None for a file of `steering` (shown paths),
-    which decides about a gate or steers agents: people write those. `place` says where all of it
-    is, behind "all of it ".
+    which decides about a gate or steers agents: people write those. `place` says where the patch
+    is, behind "the whole patch ".
     """
     if not files:
         return Suggestions()
@@ -62,7 +62,7 @@ def make_suggestions(
     hunks = max(sum(len(file.hunks) for file in files), len(files))
     note = (
         f"{len(comments)} of {counted(hunks, 'change')} by agents can be committed as suggested; "
-        f"all of it {place}."
+        f"the whole patch {place}."
     )
     if steering:
         note += (

@@ -446,7 +446,7 @@ def _explain_finding(finding: ReportedFinding, links: Links) -> str:
     if not finding.votes and not finding.quote:
         parts.append(
             "The comment keeps no more about it; `report.html` in the artifact of the gate's job "
-            "has the rest."
+            "has the rest, unless that job has `artifact: none`."
         )
     name = finding.fingerprint[:SHORT_FINGERPRINT]
     parts.append(

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from vibe_gate.domain import paths
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.source import is_identifier
+from vibe_gate.report.report import ArtifactContent
 
 PREFIX = "VIBE_GATE_INPUT_"
 
@@ -19,7 +20,6 @@ MAX_REPLAYS = 200
 
 BlockMode = Literal["block", "warn"]
 Drafts = Literal["skip", "checks", "review"]
-Kept = Literal["summary", "full", "none"]
 
 
 def _ids(text: str) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Inputs(BaseModel):
     comment: bool = True
     check_run: bool = True
     review_comments: bool = True
-    artifact: Kept = "summary"
+    artifact: ArtifactContent = "summary"
     replay: int = Field(0, ge=0, le=MAX_REPLAYS)
     replay_from: str = ""
     replay_max_cost_usd: float = Field(1.0, gt=0, allow_inf_nan=False)
@@ -83,7 +83,7 @@ _REMEDIES = {
     "mode": "write block or warn",
     "drafts": "write skip, checks or review",
     "max_cost_usd": "write a number of US dollars above zero, as 0.50",
-    "artifact": "write summary or full or none",
+    "artifact": "write summary, full or none",
     "replay": f"write how many earlier runs, at most {MAX_REPLAYS}",
     "replay_max_cost_usd": "write a number of US dollars above zero, as 0.50",
 }

@@ -46,6 +46,7 @@ from vibe_gate.report.report import Report
 from vibe_gate.report.reported_finding import finding_identity
 from vibe_gate.report.round import first_round
 from vibe_gate.report.round_record import is_further, record_round
+from vibe_gate.report.run_files import made_patch_clause
 from vibe_gate.report.sarif import render_sarif
 from vibe_gate.report.suggestions import (
     BY_CHECK,
@@ -186,7 +187,8 @@ def _report(job: Job, reviewed: ReviewedJob, bundle: Path | None) -> Report:
         first_round(summary.findings, summary.change.head_commit),
         job.runner.links(job.trigger.repository, commits.head, commits.before),
         stored_patch(bundle),
-        artifact=_is_uploaded(job) and bundle is not None,
+        artifact=job.inputs.artifact,
+        is_uploaded=_is_action_step(job),
         name=job.inputs.name,
         review=_repeat_arguments(job),
         blocks=job.inputs.mode == "block",
@@ -205,11 +207,11 @@ def _made_patch(workflow_run: WorkflowRun | None) -> str:
     return read_patch(workflow_run.patch)
 
 
-def _is_uploaded(job: Job) -> bool:
-    """Whether a later step of action.yml uploads the run; a workflow that calls this command has
-    none.
+def _is_action_step(job: Job) -> bool:
+    """Whether this is a step of action.yml, of which a later one uploads; a workflow that calls this
+    command has none.
     """
-    return job.inputs.artifact != "none" and bool(job.environment.variables.get("VIBE_GATE_BEGAN"))
+    return bool(job.environment.variables.get("VIBE_GATE_BEGAN"))
 
 
 def _replay_sentences(replayed: Replayed) -> tuple[str, ...]:
@@ -267,11 +269,7 @@ def _suggestions(job: Job, reviewed: ReviewedJob, report: Report) -> Suggestions
     if workflow_run.change is None or workflow_run.patch is None:
         return Suggestions()
     patch = workflow_run.patch
-    place = f"is {patch.name} in the artifact"
-    if job.inputs.artifact == "none":
-        place = "is lost (`artifact: none`)"
-    elif not report.artifact:
-        place = f"is {patch.name} in the folder of the output `artifact-path`"
+    place = made_patch_clause(report, patch.name)
     # A patch with a secret was redacted: its lines are not what the agent wrote.
     stored_bytes = patch.read_bytes() if patch.is_file() else b""
     is_intact = stored_bytes == workflow_run.made

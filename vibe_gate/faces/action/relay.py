@@ -142,7 +142,6 @@ def _post(
         (),
         first_round(summary.findings, trigger.head),
         runner.links(trigger.repository, trigger.head, run=trigger.run),
-        artifact=True,
         name=inputs.name,
         review=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
         fork=trigger.fork,
