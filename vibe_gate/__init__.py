@@ -10,7 +10,8 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     review_sync                     the same where no event loop runs
     run_workflow, WorkflowRun       a workflow of the gate, run about a change
     run_agent, AgentExecution       an agent at work, awaited, watched, stopped
-    Agent, workflow                 an agent's definition; `@workflow` of `.vibe-gate/workflows/*.py`
+    Agent, Rubric, Criterion        definitions made in Python, held against the same rules as files
+    workflow, Workflow              `@workflow` makes a Workflow of a function that takes a WorkflowContext
     Summary                         the document that `--json` prints and a bundle keeps
     read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/reference/api.md)
     FileChange, Attachment          one changed file of a bundle; what `RunResult.annotate` attaches
@@ -34,6 +35,7 @@ __all__ = [
     "AgentFailed",
     "ApprovalNeeded",
     "Attachment",
+    "Criterion",
     "DefinitionError",
     "FileChange",
     "ForgeError",
@@ -43,6 +45,7 @@ __all__ = [
     "IntegrityError",
     "Review",
     "RevisionError",
+    "Rubric",
     "RunResult",
     "StorageError",
     "Summary",
@@ -50,6 +53,8 @@ __all__ = [
     "UsageError",
     "Vibe",
     "VibeRepo",
+    "Workflow",
+    "WorkflowContext",
     "WorkflowRun",
     "__version__",
     "clean_bundles",
@@ -65,6 +70,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from vibe_gate.domain.agent import Agent
+    from vibe_gate.domain.rubric import Criterion, Rubric
     from vibe_gate.domain.summary import Summary
     from vibe_gate.errors import (
         AgentError,
@@ -88,7 +94,8 @@ if TYPE_CHECKING:
     from vibe_gate.run.conclusion import WorkflowRun
     from vibe_gate.run.execution import AgentExecution
     from vibe_gate.run.review_result import Review
-    from vibe_gate.run.workflow_plan import workflow
+    from vibe_gate.run.workflow_plan import Workflow, workflow
+    from vibe_gate.run.workflow_steps import WorkflowContext
     from vibe_gate.store.bundle_listing import find_bundles
     from vibe_gate.store.changed_files import FileChange
     from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
@@ -103,15 +110,14 @@ def __getattr__(name: str) -> object:
 
 
 def _module_of(name: str) -> object:
-    if name.startswith(("review", "run_")) or name in (
-        "Review",
-        "WorkflowRun",
-        "AgentExecution",
-        "workflow",
-    ):
+    if name.lower().startswith(("review", "run_", "workflow")) or name == "AgentExecution":
         from vibe_gate.faces import api
 
         return api
+    if name in ("Criterion", "Rubric"):
+        from vibe_gate.domain import rubric
+
+        return rubric
     if name in ("Agent", "Summary"):
         from vibe_gate.domain import agent, summary
 

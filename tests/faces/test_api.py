@@ -17,7 +17,16 @@ from repos import Repo, swallowing
 from wire import answering
 
 import vibe_gate
-from vibe_gate import RevisionError, UsageError
+from vibe_gate import (
+    Criterion,
+    RevisionError,
+    Rubric,
+    UsageError,
+    Workflow,
+    WorkflowContext,
+    WorkflowRun,
+)
+from vibe_gate.gate.loading import FolderFiles, load_gate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -299,6 +308,112 @@ def test_a_workflow_is_awaited(repo):
     wrong = vibe_gate.run_workflow("chek", repository=repo.path, environ=repo.environ)
     with pytest.raises(UsageError, match="There is no workflow 'chek'; did you mean 'check'"):
         asyncio.run(wrong)
+
+
+WRONG_RUBRICS = [
+    ({"id": "Q"}, "^id: must be lower-case letters"),
+    ({"votes": 0}, "^votes: must be at least 1, not 0$"),
+    ({"pass_threshold": "half"}, '^pass_threshold: must be a number, not "half"$'),
+    ({"criterion": "reads"}, "^criterion: must be an array"),
+    (
+        {"criterion": [{"id": "s", "kind": "check", "chek": "x"}]},
+        r"^criterion\[0\].chek: unknown key",
+    ),
+    ({"model": "a", "models": ["b"]}, "^model and models exclude each other; keep one$"),
+]
+
+
+@pytest.mark.parametrize(("keys", "why"), WRONG_RUBRICS, ids=[why for _, why in WRONG_RUBRICS])
+def test_a_rubric_made_in_python_is_held_against_the_rules_of_files(keys, why):
+    criterion = Criterion(id="reads", kind="judge", question="Does load read the file?")
+    with pytest.raises(ValueError, match=why):
+        Rubric(**{"id": "q", "criterion": [criterion]} | keys)
+
+
+def test_a_rubric_made_in_python_is_the_one_that_a_file_makes(repo):
+    text = 'schema = 1\nid = "q"\n[[criterion]]\nid = "s"\nkind = "check"\ncheck = "no-secrets"\n'
+    repo.write(".vibe-gate/rubrics/q.toml", text)
+    criterion = Criterion(id="s", kind="check", check="no-secrets")
+    made = Rubric(id="q", criterion=[criterion])
+    gate = load_gate(FolderFiles(repo.path), revision="", origin="trusted")
+    assert gate is not None
+    assert (made, made.digest) == (gate.rubrics[0], gate.rubrics[0].digest)
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"weight": "2"}, '^weight: must be a number, not "2"$'),
+        ({"paths": ["../x"]}, r"^paths\[0\]: .*leaves the repository"),
+        ({"question": None}, "^a judge criterion needs a question$"),
+    ],
+)
+def test_a_criterion_made_in_python_names_the_key_that_is_wrong(keys, why):
+    with pytest.raises(ValueError, match=why):
+        Criterion(**{"id": "c", "kind": "judge", "question": "Does it?"} | keys)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "why"),
+    [
+        (
+            {"check": "no-secret"},
+            'criterion[0].check: no check "no-secret"; did you mean "no-secrets"?',
+        ),
+        (
+            {"check": "only-paths", "options": {"path": []}},
+            "criterion[0].options.paths: is missing",
+        ),
+    ],
+)
+def test_a_workflow_of_python_is_run_and_its_rubric_names_no_check_that_is_not_there(
+    repo, criterion, why
+):
+    rubric = Rubric(id="q", criterion=[Criterion(id="c", kind="check", **criterion)])
+
+    @vibe_gate.workflow("once")
+    async def once(wf: WorkflowContext) -> None:
+        await wf.stage("gate", rubrics=[rubric])
+
+    with pytest.raises(UsageError) as caught:
+        asyncio.run(vibe_gate.run_workflow(once, repository=repo.path, environ=repo.environ))
+    assert f'The rubric q (id "c"): {why}' in str(caught.value)
+
+
+def test_a_workflow_made_in_python_passes_and_what_its_function_raises_is_raised(repo):
+    rubric = Rubric(id="q", criterion=[Criterion(id="c", kind="check", check="no-secrets")])
+
+    @vibe_gate.workflow("once", timeout=60)
+    async def once(wf: WorkflowContext) -> None:
+        gate = await wf.stage("gate", rubrics=[rubric])
+        assert not gate.passed
+
+    def run(plan: Workflow) -> WorkflowRun:
+        return asyncio.run(vibe_gate.run_workflow(plan, repository=repo.path, environ=repo.environ))
+
+    repo.write("src/load.py", "LOAD = 1\n")
+    assert isinstance(once, Workflow)
+    with pytest.raises(AssertionError):
+        run(once)
+    made = run(Workflow(id="other", steps=lambda wf: wf.stage("gate", rubrics=[rubric])))
+    assert (made.passed, made.review.summary.workflow) == (True, "other")
+    with pytest.raises(UsageError, match="or what @workflow made of a function, not <function"):
+        run(once.steps)
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"id": "Nightly"}, "^id: must be lower-case"),
+        ({"timeout_s": 0}, "^timeout_s: must be more than 0"),
+        ({"steps": None}, "^steps: must be an async function"),
+    ],
+)
+def test_a_workflow_names_the_key_that_is_wrong(keys, why):
+    async def steps(wf: WorkflowContext) -> None: ...
+
+    with pytest.raises(ValueError, match=why):
+        Workflow(**{"id": "a", "steps": steps} | keys)
 
 
 @pytest.mark.slow

@@ -12,10 +12,14 @@ from vibe_gate import (
     Agent,
     AgentExecution,
     AgentFailed,
+    Criterion,
     GateError,
     Review,
+    Rubric,
     RunResult,
     Summary,
+    Workflow,
+    WorkflowContext,
     WorkflowRun,
 )
 
@@ -86,6 +90,25 @@ def bundles() -> None:
         print(error.exit_code)
 
 
+QUALITY = Rubric(
+    id="quality",
+    criterion=(
+        Criterion(id="reads", kind="judge", question="Does load read the file?", must=True),
+        Criterion(
+            id="no-todo", kind="check", check="forbidden-pattern", options={"pattern": "TODO"}
+        ),
+    ),
+)
+
+
 @vibe_gate.workflow("nightly", timeout=60)
-async def nightly(wf: object) -> None:
-    print(wf)
+async def nightly(wf: WorkflowContext) -> None:
+    fixed = await wf.stage("fix", agent="fixer", prompt="Repair it.")
+    verdict = await wf.judge(fixed, rubrics=[QUALITY])
+    print(verdict.passed, len(wf.files.all_changed()))
+
+
+async def workflows() -> None:
+    plan: Workflow = nightly
+    made: WorkflowRun = await vibe_gate.run_workflow(plan)
+    print(made.passed)

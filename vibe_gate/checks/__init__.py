@@ -293,7 +293,7 @@ class _CheckAnswers:
         reach: tuple[str, ...] = ()
         if CHECKS[criterion.check_name].of_text:  # others do not ask for it
             reach = self._gate.reach(rubric.id)
-        question = to_json(replace(criterion, id="", weight=1.0)), reach
+        question = to_json(replace(criterion, id="any", weight=1.0)), reach
         if question not in self._by_question:
             self._by_question[question] = self._answer(criterion, reach)
         return self._by_question[question]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.document import digest_of_definition
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.paths import is_plain
+from vibe_gate.domain.tables import require_right
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -161,7 +162,10 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # have it as 1, not 1.0.
 
     def __post_init__(self) -> None:
-        """Refuse keys that contradict the kind or each other, with ValueError."""
+        """Check what code gave; refuse keys that contradict the kind or each other. ValueError names
+        the key.
+        """
+        require_right(self)
         if self.kind == "judge":
             if not (self.question or "").strip():
                 raise ValueError("a judge criterion needs a question")
@@ -208,7 +212,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     LATER: ClassVar[frozenset[str]] = frozenset({"models", "fallback", "second_look"})
     """As of `Criterion`."""
 
-    schema: Schema
+    schema: Schema = 1
     id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
     pass_threshold: Annotated[
         float,
@@ -260,7 +264,11 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     ]
 
     def __post_init__(self) -> None:
-        """Refuse criteria of the same id, and two ways to name the model, with ValueError."""
+        """Check what code gave; refuse criteria of the same id, and two ways to name the model.
+        ValueError names the key.
+        """
+        # `knowing` may leave none, which no file and no caller may.
+        require_right(self, () if self.criterion else ("criterion",))
         if self.model and self.models:
             raise ValueError("model and models exclude each other; keep one")
         ids = [criterion.id for criterion in self.criterion]

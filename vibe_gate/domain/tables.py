@@ -11,7 +11,7 @@ sentence.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import cache
 from types import NoneType, UnionType
@@ -89,14 +89,19 @@ def read_table(
         return None
 
 
-def require_right(value: Struct) -> None:
+def require_right(value: Struct, except_for: Collection[str] = ()) -> None:
     """Hold what code made against its keys' types (a list becomes a tuple). ValueError names every
-    wrong key.
+    wrong key. `except_for`: keys that no document has.
     """
     mistakes: list[WrongKey] = []
     for key in _keys(type(value)):
+        key_value = getattr(value, key.name)
+        if key.name in except_for:
+            continue
+        if key_value is key.default:  # left as a file's is that has no such key: digests differ
+            continue
         wrong_before = len(mistakes)
-        read_value = _read(key.type, getattr(value, key.name), (key.encode_name,), mistakes)
+        read_value = _read(key.type, key_value, (key.encode_name,), mistakes)
         if len(mistakes) == wrong_before:
             force_setattr(value, key.name, read_value)
     if mistakes:
@@ -128,11 +133,12 @@ def _read(hint: Any, value: Any, at: Location, mistakes: list[WrongKey]) -> Any:
     """The value as its type has it; what is wrong with it goes to `mistakes`."""
     bare_type = _bare(hint)
     inner = _chosen(bare_type, value)
-    if inner is None:
-        return None
+    is_struct = isinstance(inner, type) and issubclass(inner, Struct)
+    is_made = is_struct and isinstance(value, inner)  # in Python, and right since then
+    if inner is None or is_made:
+        return value
     if inner is not bare_type:
         return _read(inner, value, at, mistakes)
-    is_struct = isinstance(inner, type) and issubclass(inner, Struct)
     kind = Struct if is_struct else get_origin(inner)
     if kind is tuple and isinstance(value, (list, tuple)):
         return _items(hint, value, at, mistakes)

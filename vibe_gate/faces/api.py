@@ -13,7 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -42,17 +42,20 @@ from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
-from vibe_gate.run.run_request import RunRequest, one_agent
+from vibe_gate.run.run_request import RunRequest, one_agent, plan_of
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.run.walk import walk_workflow
-from vibe_gate.run.workflow_plan import workflow
+from vibe_gate.run.workflow_plan import Workflow, workflow
+from vibe_gate.run.workflow_steps import WorkflowContext
 from vibe_gate.store.run_result import RunResult
 
 __all__ = [
     "Agent",
     "AgentExecution",
     "Review",
+    "Workflow",
+    "WorkflowContext",
     "WorkflowRun",
     "review",
     "review_sync",
@@ -158,7 +161,7 @@ review_sync = _blocking(review)
 
 
 async def run_workflow(
-    workflow: str,
+    workflow: str | Workflow,
     revision: str | None = None,
     *,
     staged: bool = False,
@@ -172,9 +175,10 @@ async def run_workflow(
     progress: Progress | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> WorkflowRun:
-    """Run the workflow of this id about a change, which is named as for `review`.
+    """Run a workflow about a change, which is named as for `review`.
 
-    `model`: of all agents that name none. `apply`: put what the agents changed into the working
+    `workflow`: the id of one of the gate, or what `@workflow` made; what the function of that
+    raises, is raised. `model`: of all agents that name none. `apply`: put what the agents changed into the working
     tree, if the run passes; otherwise it is in the patch alone. The rest, and what is raised, as of
     `review`.
     """
@@ -188,7 +192,16 @@ async def run_workflow(
         deadline_s=_positive("deadline_s", deadline_s),
         wire=read_wire(environment.variables),
     )
-    request = RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
+    request = RunRequest(review=review_request, model=_model(model), apply=apply)
+    if not isinstance(workflow, (str, Workflow)):
+        raise UsageError(
+            "workflow is the id of one of the gate, or what @workflow made of a function, "
+            f"not {repr(workflow)[:SHOWN_CHARACTERS]}."
+        )
+    if isinstance(workflow, Workflow):
+        request = replace(request, plan=partial(plan_of, workflow))
+    else:
+        request = replace(request, workflow=workflow)
     listener = progress or unheard
     with advising(named_revisions(review_request), start, environment, _INSTEAD):
         finished_run = await walk_workflow(

@@ -18,8 +18,16 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
 from vibe_gate.domain.document import read
 from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
-from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.tables import MISTAKES_SHOWN, Location, keys_of, quoted, suggestion
+from vibe_gate.domain.rubric import WRITE_SCHEMA, Criterion, Rubric
+from vibe_gate.domain.tables import (
+    MISTAKES_SHOWN,
+    Location,
+    WrongKey,
+    keys_of,
+    quoted,
+    read_table,
+    suggestion,
+)
 from vibe_gate.errors import DefinitionError
 from vibe_gate.gate.baseline import BASELINES, read_baselines
 from vibe_gate.gate.cases import read_cases
@@ -343,6 +351,8 @@ def _read_rubric(source: Source, mistakes: list[Mistake]) -> Rubric | None:
     """The rubric; what does not fit its file's name, or the checks that there are, is a mistake,
     too.
     """
+    if "schema" not in source.tables:
+        mistakes.append(source.mistake(("schema",), WRITE_SCHEMA))
     rubric = read_model(Rubric, source.tables, (), source, mistakes)
     check_id(source, mistakes)
     check_unique(source, "criterion", mistakes)
@@ -359,21 +369,25 @@ def _read_rubric(source: Source, mistakes: list[Mistake]) -> Rubric | None:
 def _add_contradiction(
     criterion: dict[str, Any], location: Location, source: Source, mistakes: list[Mistake]
 ) -> None:
-    """Add what is wrong with a criterion as a whole, which is not said while one of its keys is
-    wrong.
+    """Add what is wrong with a criterion as a whole: its keys that are right by themselves
+    contradict each other.
     """
     if criterion.get("kind") not in ("judge", "check"):
         return  # what was meant is not known
     if not criterion.keys() <= keys_of(Criterion).keys():
         return
-    try:
-        Criterion(**{"id": ""} | criterion)
-    except ValueError as error:
-        mistake = source.mistake(location, str(error))
+    wrong_keys: list[WrongKey] = []
+    read_table(Criterion, criterion | {"id": "any"}, wrong_keys)
+    wrong_names = {wrong_key.location[0] for wrong_key in wrong_keys if wrong_key.location}
+    if not wrong_names.isdisjoint(("question", "check", "command", "options")):
+        return  # without one of these it would seem to lack something
+    right_keys = {name: value for name, value in criterion.items() if name not in wrong_names}
+    contradictions: list[WrongKey] = []
+    read_table(Criterion, right_keys | {"id": "any"}, contradictions)
+    for contradiction in contradictions:
+        mistake = source.mistake(location, contradiction.what)
         if mistake not in mistakes:
             mistakes.append(mistake)
-    except (TypeError, AttributeError):
-        return  # a key whose type is wrong
 
 
 def _add_check_mistakes(

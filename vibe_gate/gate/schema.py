@@ -36,6 +36,6 @@ def json_schema(name: str) -> str:
     if name == "rubric":
         check = schema["$defs"]["Criterion"]["properties"]["check"]
         check |= {"anyOf": [{"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}]}
-    if name == "agent":  # in Python it may be left out
+    if name in ("agent", "rubric"):  # in Python it may be left out
         schema["required"].append("schema")
     return json.dumps({"$schema": DIALECT, **schema}, indent=2) + "\n"

@@ -21,8 +21,8 @@ from vibe_gate.run.resume import REVIEW_FIELDS, RUN_FIELDS, KeptRun
 from vibe_gate.run.schedule import run_stages_of_file
 from vibe_gate.run.stage_request import StageRequest
 from vibe_gate.run.stage_result import StageResult
-from vibe_gate.run.workflow_plan import Plan, load_workflow
-from vibe_gate.run.workflow_steps import Workflow
+from vibe_gate.run.workflow_plan import Plan, Workflow, load_workflow
+from vibe_gate.run.workflow_steps import WorkflowContext
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ def make_plan(request: RunRequest, gate: Gate, change: Change) -> Plan:
 
 def _plan_of_workflow(definition: WorkflowDefinition, gate: Gate) -> Plan:
     if definition.file is None:
-        plan = load_workflow(definition)
+        plan = replace(plan_of(load_workflow(definition), gate), path=definition.path)
         agents = gate.agents
     else:
         agent_ids = [rule.agent for rule in definition.file.stage if rule.agent]
@@ -112,6 +112,18 @@ def _plan_of_workflow(definition: WorkflowDefinition, gate: Gate) -> Plan:
     )
 
 
+def plan_of(workflow: Workflow, gate: Gate) -> Plan:
+    """The plan of a workflow in Python, whose agents may be any of the gate's."""
+    return Plan(
+        id=workflow.id,
+        steps=workflow.steps,
+        timeout_s=workflow.timeout_s,
+        defaults=workflow.defaults,
+        prompt=f"workflow: {workflow.id}",
+        isolation=_weakest_isolation(gate.agents, gate),
+    )
+
+
 def one_agent(
     agent: Agent | str,
     prompt: str,
@@ -127,7 +139,7 @@ def one_agent(
         definition = agent if isinstance(agent, Agent) else agent_named(gate, agent)
         stage_request = StageRequest(id=definition.id, agent=definition, prompt=prompt, **fields)
 
-        async def steps(wf: Workflow) -> StageResult:
+        async def steps(wf: WorkflowContext) -> StageResult:
             return await wf.stages.run_agent_stage(stage_request)
 
         return Plan(

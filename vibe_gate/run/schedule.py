@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowFile
 from vibe_gate.judging.votes import together
 from vibe_gate.run.stage_result import StageResult, Until
-from vibe_gate.run.workflow_steps import Workflow
+from vibe_gate.run.workflow_steps import WorkflowContext
 
 
-async def run_stages_of_file(file: WorkflowFile, wf: Workflow) -> None:
+async def run_stages_of_file(file: WorkflowFile, wf: WorkflowContext) -> None:
     """Run the stages; those that nothing lies between run in parallel, as far as the workspace
     allows.
     """
@@ -39,7 +39,7 @@ def _stages_before(rule: StageRule) -> list[str]:
 
 
 async def _run_stage(
-    rule: StageRule, earlier_results: Mapping[str, StageResult], wf: Workflow
+    rule: StageRule, earlier_results: Mapping[str, StageResult], wf: WorkflowContext
 ) -> StageResult:
     """Run the stage, once or until its rubrics pass, or skip it."""
     after = [earlier_results[stage_id].node for stage_id in rule.needs]
@@ -74,7 +74,7 @@ def _reason_to_skip(rule: StageRule, earlier_results: Mapping[str, StageResult])
 
 
 async def _run_once(
-    rule: StageRule, after: list[str], context: list[StageResult], wf: Workflow
+    rule: StageRule, after: list[str], context: list[StageResult], wf: WorkflowContext
 ) -> StageResult:
     return await wf.stage(
         rule.id,
@@ -90,7 +90,11 @@ async def _run_once(
 
 
 async def _run_until(
-    rule: StageRule, until: UntilRule, after: list[str], context: list[StageResult], wf: Workflow
+    rule: StageRule,
+    until: UntilRule,
+    after: list[str],
+    context: list[StageResult],
+    wf: WorkflowContext,
 ) -> StageResult:
     """The stage, again and again, until its rubrics pass: each time the agent has their verdicts
     until then.

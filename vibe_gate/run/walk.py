@@ -45,7 +45,7 @@ from vibe_gate.run.run_request import RunRequest, make_plan
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.run.team_store import share_answers
 from vibe_gate.run.workflow_plan import Plan, describe_error
-from vibe_gate.run.workflow_steps import Defaults, Workflow
+from vibe_gate.run.workflow_steps import Defaults, WorkflowContext
 from vibe_gate.store.applied_writes import note_applied
 
 
@@ -267,7 +267,7 @@ async def _run_steps(
     try:
         async with asyncio.timeout(deadline.seconds_left() + GRACE_S):
             stages.trees.own.apply_patch(plan.patch)
-            await plan.steps(Workflow(stages, defaults))
+            await plan.steps(WorkflowContext(stages, defaults))
     except TimeoutError as error:
         if deadline.seconds_left():
             return "error", repr(error)

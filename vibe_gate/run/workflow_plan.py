@@ -9,17 +9,47 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Meta, Struct, field
 
 from vibe_gate.domain.agent import Isolation
+from vibe_gate.domain.rubric import Identifier, ModelName
+from vibe_gate.domain.tables import require_right
 from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.errors import DefinitionError
-from vibe_gate.run.workflow_steps import Defaults, Workflow
+from vibe_gate.run.workflow_steps import Defaults, WorkflowContext
 
-Steps = Callable[[Workflow], Awaitable[object]]
+Steps = Callable[[WorkflowContext], Awaitable[object]]
 """The function of a workflow."""
+
+
+class Workflow(Struct, frozen=True, kw_only=True):
+    """A workflow in Python, as `@workflow` makes it."""
+
+    id: Identifier
+
+    steps: Steps
+
+    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    """Seconds for the whole run; None takes the gate's."""
+
+    model: ModelName | None = None
+    """Of agents that name none."""
+
+    workspace: str | Path | None = None
+    """Another repository, in which stages work that name none."""
+
+    def __post_init__(self) -> None:
+        """Check what code gave. ValueError names the key."""
+        require_right(self, ("steps", "workspace"))
+        if not callable(self.steps):
+            raise ValueError("steps: must be an async function that takes the workflow's context")
+
+    @property
+    def defaults(self) -> Defaults:
+        """What stages take that name none of their own."""
+        return Defaults(self.model, self.workspace)
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -61,16 +91,20 @@ def workflow(
     timeout: float | None = None,
     model: str | None = None,
     workspace: str | Path | None = None,
-) -> Callable[[Steps], Plan]:
+) -> Callable[[Steps], Workflow]:
     """Declare the function below as the workflow `id`: `async def steps(wf)`.
 
     `timeout`: seconds for the whole run. `model` and `workspace` are for stages that name none.
+    ValueError names what is wrong.
     """
-    defaults = Defaults(model, workspace)
-    return lambda steps: Plan(id=id, steps=steps, timeout_s=timeout, defaults=defaults)
+
+    def make_workflow(steps: Steps) -> Workflow:
+        return Workflow(id=id, steps=steps, timeout_s=timeout, model=model, workspace=workspace)
+
+    return make_workflow
 
 
-def load_workflow(definition: WorkflowDefinition) -> Plan:
+def load_workflow(definition: WorkflowDefinition) -> Workflow:
     """The workflow that the source declares, run in this process. DefinitionError, with the line,
     if there is none.
     """
@@ -83,8 +117,8 @@ def load_workflow(definition: WorkflowDefinition) -> Plan:
     except Exception as error:
         raise DefinitionError([describe_error(error, definition.path)]) from error
     for value in vars(module).values():
-        if isinstance(value, Plan) and value.id == definition.id:
-            return replace(value, path=definition.path)
+        if isinstance(value, Workflow) and value.id == definition.id:
+            return value
     raise DefinitionError([f'{definition.path}:1: declares no @workflow("{definition.id}")'])
 
 

@@ -13,6 +13,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import UsageError
 from vibe_gate.gate import chosen
+from vibe_gate.gate.given_rubrics import require_known_checks
 from vibe_gate.run.stage_request import Context, StageRequest, Watcher
 from vibe_gate.run.stage_result import StageResult, Until
 from vibe_gate.run.stage_runner import Stages
@@ -74,7 +75,7 @@ class StageTools(Struct, frozen=True):
         return calls
 
 
-class Workflow:
+class WorkflowContext:
     """One run of a workflow, as its function is given it."""
 
     def __init__(self, stages: Stages, defaults: Defaults) -> None:
@@ -223,6 +224,7 @@ class Workflow:
         change = self.stages.trees.own.current
         if not rubrics:
             return tuple(chosen.rubrics_for(gate, change, ()))
+        require_known_checks(rubric for rubric in rubrics if isinstance(rubric, Rubric))
         ids = tuple(rubric for rubric in rubrics if isinstance(rubric, str))
         rubrics_by_id: dict[str, Rubric] = {}
         if ids:

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, ParamSpec, TypeVar, overload
 
@@ -50,11 +51,11 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.run_request import RunRequest, one_agent
+from vibe_gate.run.run_request import RunRequest, one_agent, plan_of
 from vibe_gate.run.stage_request import Context, Watcher
 from vibe_gate.run.stage_result import StageResult, model_use_in
 from vibe_gate.run.walk import walk_workflow
-from vibe_gate.run.workflow_plan import Plan
+from vibe_gate.run.workflow_plan import Plan, Workflow
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.changed_files import FileChange
 from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
@@ -217,20 +218,26 @@ class Vibe:
 
     async def workflow(
         self,
-        id: str,
+        workflow: str | Workflow,
         *,
         workspace: str | os.PathLike[str] | None = None,
         timeout_s: float | None = None,
         max_cost_usd: float | None = None,
         model: str | None = None,
     ) -> RunResult:
-        """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has
-        the outcome.
+        """Run a workflow; the whole run's RunResult, whose `summary` has the outcome.
+
+        `workflow`: the id of one of the project under test, or what `@workflow` made; what the
+        function of that raises, an assertion say, is raised.
         """
-        self._find_definition(chosen.workflow_named, id)
+        what_to_run: dict[str, Any] = {"workflow": workflow}
+        if isinstance(workflow, Workflow):
+            what_to_run = {"plan": partial(plan_of, workflow)}
+        else:
+            self._find_definition(chosen.workflow_named, workflow)
         run = self._begin(workspace, needed=False)
         finished_run = await self._carry_out(
-            run, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
+            run, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd, **what_to_run
         )
         return read_bundle(finished_run.bundle)
 
