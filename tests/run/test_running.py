@@ -17,8 +17,6 @@ from scripted_messages_api import Hang, Turn, Usage
 from wire import answering
 from working import FIXED, WorkingRepo, says, writes
 
-from vibe_gate.run.agent_turns import describe_progress
-
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 FORMS = """\
@@ -50,18 +48,6 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
     made.git("add", ".vibe-gate")
     made.git("commit", "-qm", "Forms")
     return made
-
-
-def test_a_running_agent_tells_how_often_its_model_has_answered_and_not_that_this_is_a_turn():
-    assert [
-        describe_progress(0, "Read"),
-        describe_progress(1, ""),
-        describe_progress(2, "Edit"),
-    ] == [
-        "begun · Read",
-        "1 answer",
-        "2 answers · Edit",
-    ]
 
 
 @pytest.mark.slow

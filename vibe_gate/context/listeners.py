@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import counted
 
 
 class Progress(Protocol):
@@ -21,6 +25,43 @@ def unheard(stage: str, text: str, /) -> None:
     watchers.
     """
 
+
+class StageStep(Struct, frozen=True, kw_only=True):
+    """One step of a stage of a workflow, or of the agent in it."""
+
+    node: str
+
+    kind: Literal["ready", "tool.started", "tool.ended", "todo", "notification", "usage"]
+    """"ready": the stage has not begun. The others are the agent's."""
+
+    tool: str = ""
+    """Of a tool call: its name."""
+
+    target: str = ""
+    """Of a tool call: what it is about, without secrets; "" if nothing tells. Somebody else's
+    text.
+    """
+
+    ok: bool | None = None
+    """Of a tool call that has ended: whether it succeeded."""
+
+    answers: int = 0
+    """How often the agent's model has answered in this turn."""
+
+    @property
+    def call(self) -> str:
+        """The tool call in words; "" if it is none."""
+        return f"{self.tool} {self.target}".rstrip()
+
+    def __str__(self) -> str:
+        if self.kind == "ready":
+            return self.kind
+        progress = counted(self.answers, "answer") if self.answers else "begun"
+        return f"{progress} · {self.call}" if self.tool else progress
+
+
+Tick = Callable[[StageStep], object]
+"""Hears of each step, in the thread of the event loop."""
 
 Meter = Callable[[str, int, float], object]
 """Hears, in any thread, of each answer of a model that was paid for: the node's id, its tokens and

@@ -40,6 +40,11 @@ NodeStatus = Literal["IDLE", "READY", "RUNNING", "BLOCKED", "DONE", "ERROR", "SK
 
 NODE_STATUSES: tuple[str, ...] = get_args(NodeStatus)
 
+_WITHOUT_WORK = frozenset({"IDLE", "READY", "BLOCKED", "SKIPPED", "CANCELLED"})
+"""Of a node without turns. READY: it is planned, or waits for its workspace; BLOCKED: it waits for a
+person.
+"""
+
 _NEEDS: dict[str, tuple[str, ...]] = {
     "node.added": ("kind",),
     "node.status": ("status",),
@@ -120,6 +125,11 @@ class Node(Struct, frozen=True):
     usd: float | None = None
     """What its turns cost; None if it is not known."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has been at work, whatever became of that."""
+        return bool(self.turns) or self.status not in _WITHOUT_WORK
+
 
 _ALWAYS = frozenset({"id", "kind", "status", "reason", "turns"})
 """Of a node in graph.json; the rest is there if it is known."""
@@ -174,6 +184,7 @@ def fold_events(events: Iterable[Event]) -> Graph:
     run_id = ""
     growing_nodes: dict[str, _GrowingNode] = {}
     edges: dict[tuple[str, str], None] = {}
+    planned_edges: dict[str, list[str]] = {}
     parts = 0
     for event in events:
         run_id = event.run_id
@@ -188,11 +199,27 @@ def fold_events(events: Iterable[Event]) -> Graph:
             continue
         elif event.type == "node.added":
             growing_nodes[event.node_id] = _GrowingNode(event)
+            planned_edges[event.node_id] = _needs_of(event.data)
+            parts += len(planned_edges[event.node_id])
         elif event.node_id in growing_nodes:
             growing_nodes[event.node_id].add(event)
     nodes = tuple(growing_node.node() for growing_node in growing_nodes.values())
+    begun_nodes = {target for _, target in edges}
+    for node_id, needs in planned_edges.items():
+        if node_id not in begun_nodes:
+            edges |= dict.fromkeys((need, node_id) for need in needs)
     known_edges = tuple(edge for edge in edges if growing_nodes.keys() >= set(edge))
     return Graph(run_id, nodes, known_edges)
+
+
+def _needs_of(fields: Mapping[str, Any]) -> list[str]:
+    """The nodes that a planned stage waits for; when it begins, its edges say what it comes
+    after.
+    """
+    needs = fields.get("needs")
+    if not isinstance(needs, list):
+        return []
+    return [need for need in needs if isinstance(need, str)]
 
 
 _TOO_MUCH_USD = 1e12  # no turn's cost, and sums of it stay numbers

@@ -139,7 +139,9 @@ EVENT: Mapping[str, Own] = {
     "run.created": {"key": True},
     "run.mode_changed": {"mode": True},
     "run.completed": {"status": True, "outcome": True},
-    "node.added": dict.fromkeys(("kind", "stage", "gate", "agent", "digest", "isolation"), True),
+    "node.added": dict.fromkeys(
+        ("kind", "stage", "gate", "agent", "digest", "isolation", "needs"), True
+    ),
     "node.status": dict.fromkeys(
         ("status", "outcome", "before", "after", "digest", "prompt"), True
     ),

@@ -140,7 +140,7 @@ class Expectation:
         """
         agents = {}
         for node in self._result.graph().nodes:
-            if node.kind == "stage" and node.agent:
+            if node.kind == "stage" and node.agent and node.has_begun:
                 agents[node.id] = node.agent
         first_nodes = {}
         for name, times in product(reversed(agents), range(len(agents))):

@@ -21,7 +21,7 @@ from vibe_gate.domain.escape import safe
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vibe_gate.context.listeners import Meter, Progress
+    from vibe_gate.context.listeners import Meter, Progress, StageStep, Tick
 
 T = TypeVar("T")
 
@@ -40,8 +40,8 @@ class ProgressDisplay(Struct, frozen=True):
 
     show: Progress
     """Shows the stages of the walk."""
-    tick: Progress | None
-    """Shows each step of their agents."""
+    tick: Tick | None
+    """Shows stages that have not begun, and each step of their agents."""
     meter: Meter | None
     """Shows what they cost."""
     aside: Callable[[], AbstractContextManager[object]]
@@ -77,7 +77,7 @@ def display_progress(
             finally:
                 live.start(refresh=True)
 
-        yield ProgressDisplay(running.show, running.show, running.meter, aside)
+        yield ProgressDisplay(running.show, running.tick, running.meter, aside)
 
 
 def _line_progress(environment: Environment, *, quiet: bool) -> Progress:
@@ -137,6 +137,8 @@ class RunningStages:
         self._of_workflow, self._heard = of_workflow, 0
         self._began: dict[str, float] = {}
         self._text: dict[str, str] = {}
+        self._ready: dict[str, None] = {}
+        """Stages that have not begun."""
         self._spent: dict[str, Spent] = {}
 
     def show(self, stage: str, text: str) -> None:
@@ -146,10 +148,18 @@ class RunningStages:
         elif self._heard == 1:
             self._forget(*self._text)
         self._heard += 1
+        self._ready.pop(stage, None)
         self._began.setdefault(stage, time.monotonic())
         self._text[stage] = text
         if text.split(" ")[0].rstrip(":") in _ENDS:
             self._forget(stage)
+
+    def tick(self, step: StageStep) -> None:
+        """A stage is to come, or the agent of one has made a step."""
+        if step.kind == "ready":
+            self._ready[step.node] = None
+        else:
+            self.show(step.node, str(step))
 
     def _forget(self, *stages: str) -> None:
         for stage in stages:
@@ -171,6 +181,8 @@ class RunningStages:
             f"{_elapsed(now - self._began.get(stage, now))}  {spent.get(stage, '')}{_line(stage, text)}"
             for stage, text in texts.items()
         ]
+        if ready := ", ".join(map(safe, list(self._ready))):
+            lines.append(f"{' ' * len(_elapsed(0))}  ready: {ready}")
         return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
 
 

@@ -21,6 +21,8 @@ class NodeStay(Struct):
     start: int
     end: int
     status: str = ""
+    has_begun: bool = False
+    """Whether it ran, or was decided not to."""
     within: str | None = None
     """The node that it is a part of; None: the run itself."""
 
@@ -40,13 +42,18 @@ def read_stays(events: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dic
         elif event.type != "verdict.decided":
             stay = stays.setdefault(event.node_id, NodeStay(len(stays), event.ts, event.ts))
             status = read_text_of(data, "status") if event.type == "node.status" else ""
-            if status == "RUNNING" and stay.status in ("", "IDLE", "READY", "BLOCKED"):
+            if not stay.has_begun and status in _BEGINNINGS:
                 stay.start = event.ts
+                stay.has_begun = True
             stay.status = status or stay.status
             stay.end = event.ts
     for node_id, stay in stays.items():
         stay.within = within.get(node_id)
     return stays
+
+
+_BEGINNINGS = frozenset({"RUNNING", "SKIPPED", "CANCELLED"})
+"""Statuses before which a node only waited."""
 
 
 def _running_source(

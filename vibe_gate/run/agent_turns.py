@@ -12,7 +12,7 @@ from typing import Any
 
 from vibe_gate.agent import TurnProgress, TurnRequest
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Progress
+from vibe_gate.context.listeners import Progress, StageStep, Tick
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import TESTS_TOOL, Agent, Isolation
@@ -50,6 +50,9 @@ SHOWN_REFUSALS = 3
 
 SHOWN_CHARACTERS = 60
 """Of what each of these was about."""
+
+MAX_TARGET, SHOWN_TARGET = 20_000, 200
+"""Characters of what a running call is about: that are searched for secrets, and that are told."""
 
 _TARGETS = ("file_path", "path", "notebook_path", "command", "url", "pattern")
 """Of a tool's input, what tells people what the call was about."""
@@ -92,7 +95,7 @@ class AgentTurns:
         trusted_files: TrustedFiles,
         root: Path,
         progress: Progress,
-        tick: Progress | None,
+        tick: Tick | None,
     ) -> None:
         """`root`: the repository's, which kept sessions name.
 
@@ -215,7 +218,7 @@ class AgentTurns:
             max_turns=agent.max_turns or file.budget.max_turns,
             max_cost_usd=request.max_cost_usd or agent.max_cost_usd,
             timeout_s=min(request.timeout_s or agent.timeout_s or time_left, time_left),
-            watch=self._watch_of(node, request),
+            watch=self._watch_of(node, request, folder),
             stop=request.stop,
             change=changes,
         )
@@ -267,7 +270,9 @@ class AgentTurns:
             )
         return None
 
-    def _watch_of(self, node: str, request: StageRequest) -> Callable[[TurnProgress], object]:
+    def _watch_of(
+        self, node: str, request: StageRequest, folder: Path
+    ) -> Callable[[TurnProgress], object]:
         """Tell people of each step, then the request's own watchers."""
         answers = 0
 
@@ -277,13 +282,25 @@ class AgentTurns:
             if step.kind == "notification" and not answers:
                 self._progress(node, step.text)
             elif self._tick is not None:
-                self._tick(node, describe_progress(answers, step.tool))
+                self._tick(self._stage_step(node, step, answers, folder))
             for watcher in request.watchers:
                 result = watcher(step)
                 if inspect.isawaitable(result):
                     await result
 
         return watch
+
+    def _stage_step(self, node: str, step: TurnProgress, answers: int, folder: Path) -> StageStep:
+        """The step as people are told of it, without secrets and without the folder's path."""
+        target = _target_of(step.input)[:MAX_TARGET].replace(f"{folder}/", "")
+        return StageStep(
+            node=node,
+            kind=step.kind,
+            tool=step.tool,
+            target=self._run.redactor.text(target)[:SHOWN_TARGET] if target else "",
+            ok=step.ok,
+            answers=answers,
+        )
 
     def _command_output(self, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
         """What a prompt's command prints in an export of the files as they are."""
@@ -340,14 +357,6 @@ class AgentTurns:
         if OUTCOMES.get(turn_result.kind, "error") == "pass":
             return ""
         return self._run.redactor.text(turn_result.detail)
-
-
-def describe_progress(answers: int, tool: str) -> str:
-    """What the line of a running agent says: how often its model has answered in this turn, and the
-    tool in use.
-    """
-    progress = counted(answers, "answer") if answers else "begun"
-    return f"{progress} · {tool}" if tool else progress
 
 
 def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:

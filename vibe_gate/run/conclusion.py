@@ -49,6 +49,11 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
 
     results: tuple[StageResult, ...]
 
+    unrun: tuple[tuple[str, str], ...] = ()
+    """Stages that did not run to their end: skipped, or cancelled when the run ended; each node with
+    what became of it.
+    """
+
     bundle: Path
     """Where it is recorded."""
 
@@ -145,6 +150,7 @@ def conclude_run(
     if made_change.patch:
         run.record.keep_agents_patch(made_change.patch)
 
+    stages.graph.cancel_unended()
     verdicts = _verdicts_of(stages, reviewing=reviewing)
     changed_paths = paths_changed_since(repository, change)  # () of what only the workspace holds
     intact = not changed_paths and all(verdict.intact for verdict in verdicts.counting)
@@ -189,6 +195,7 @@ def conclude_run(
     return WorkflowRun(
         review=review,
         results=tuple(stages.graph.results),
+        unrun=tuple(stages.graph.unrun.items()),
         bundle=run.record.directory,
         unmatched=stages.model.unmatched,
         change=made_change.change,

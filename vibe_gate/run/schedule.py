@@ -17,6 +17,8 @@ async def run_stages_of_file(file: WorkflowFile, wf: WorkflowContext) -> None:
     """Run the stages; those that nothing lies between run in parallel, as far as the workspace
     allows.
     """
+    for rule in file.stage:
+        wf.plan_stage(rule.id, rule.needs, rule.agent)
     loop = asyncio.get_running_loop()
     results: dict[str, asyncio.Future[StageResult]] = {}
     for rule in file.stage:

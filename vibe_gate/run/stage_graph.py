@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from vibe_gate.context.listeners import Progress
+from vibe_gate.context.listeners import Progress, StageStep, Tick
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.store.run_recorder import RunRecorder
@@ -16,27 +16,75 @@ from vibe_gate.store.run_recorder import RunRecorder
 class StageGraph:
     """Nodes and results, each written down when it comes."""
 
-    def __init__(self, record: RunRecorder, progress: Progress) -> None:
+    def __init__(self, record: RunRecorder, progress: Progress, tick: Tick | None) -> None:
+        """`progress` hears how stages end, `tick`, if it is given, of those that have not begun."""
         self.results: list[StageResult] = []
         """Of the stages that have ended, in the order in which they did."""
         self._direct_predecessors: dict[str, tuple[str, ...]] = {}
         """By node the nodes that it comes directly after."""
         self._repeats: Counter[str] = Counter()
         """By stage how often a node was named after it."""
+        self._planned: set[str] = set()
+        """Nodes of stages that have not begun; each has its stage's id."""
+        self._unended: dict[str, str] = {}
+        """Nodes that have not ended, each with its status."""
+        self.unrun: dict[str, str] = {}
+        """Nodes that did not run, each with what became of it, in the order in which that was
+        known.
+        """
         self._record = record
         self._progress = progress
+        self._tick = tick
+
+    def plan_stage(self, id: str, needs: Iterable[str], **fields: str) -> None:
+        """Write down a stage that has not begun, and the stages that must end before it. `fields`:
+        of the event.
+        """
+        self._planned.add(id)
+        self._record.event("node.added", id, stage=id, needs=list(needs), **fields)
+        self._mark_ready(id)
 
     def add_node(self, id: str, after: Iterable[str], **fields: str) -> str:
-        """A new node for the stage, after the nodes `after`; its id. `fields`: of the event."""
-        node = ""
-        while not node or node in self._direct_predecessors:
-            node = id + repeat_suffix(self._repeats[id])
-            self._repeats[id] += 1
+        """The stage's planned node, or a new one, after the nodes `after`; its id. `fields`: of the
+        event.
+        """
+        is_planned = id in self._planned
+        node = self._place_node(id, after, fields)
+        if not is_planned:
+            self._mark_ready(node)
+        return node
+
+    def _place_node(self, id: str, after: Iterable[str], fields: Mapping[str, str]) -> str:
+        node = self._name_node(id)
         self._direct_predecessors[node] = tuple(after)
         self._record.event("node.added", node, stage=id, **fields)
         for predecessor in self._direct_predecessors[node]:
             self.add_edge(predecessor, node)
         return node
+
+    def _name_node(self, id: str) -> str:
+        """The planned node of the stage; if it has begun or there is none, a name that no node
+        has.
+        """
+        if id in self._planned:
+            self._planned.remove(id)
+            self._repeats[id] += 1
+            return id
+        node = ""
+        while not node or node in self._direct_predecessors or node in self._planned:
+            node = id + repeat_suffix(self._repeats[id])
+            self._repeats[id] += 1
+        return node
+
+    def _mark_ready(self, node: str) -> None:
+        """The node has not begun. One whose recorded result is given again does not begin."""
+        self._unended[node] = "READY"
+        earlier_run = self._record.earlier
+        if earlier_run is not None and node in earlier_run.stages:
+            return
+        self._record.event("node.status", node, status="READY")
+        if self._tick is not None:
+            self._tick(StageStep(node=node, kind="ready"))
 
     def add_edge(self, before: str, after: str) -> None:
         """Write down that one node comes after another."""
@@ -44,11 +92,14 @@ class StageGraph:
 
     def mark_running(self, node: str, **fields: str) -> None:
         """The node is at work. `fields`: of the event."""
+        self._unended[node] = "RUNNING"
         self._record.event("node.status", node, status="RUNNING", **fields)
 
     def skip_stage(self, id: str, after: Iterable[str], reason: str, kind: str) -> StageResult:
         """A stage that is not run."""
-        node = self.add_node(id, after, kind=kind)
+        node = self._place_node(id, after, {"kind": kind})
+        self._unended.pop(node, None)
+        self.unrun[node] = f"skipped: {reason}"
         self._record.event("node.status", node, status="SKIPPED", reason=reason)
         self._progress(node, f"skipped: {reason}")
         return StageResult(id=id, node=node, outcome="skipped", reason=reason)
@@ -60,6 +111,7 @@ class StageGraph:
         that.
         """
         self.results.append(result)
+        self._unended.pop(result.node, None)
         self._record.event(
             "node.status",
             result.node,
@@ -73,6 +125,16 @@ class StageGraph:
         parts = [result.displayed_outcome, remark, price, result.reason]
         self._progress(result.node, " · ".join(filter(None, parts)))
         return result
+
+    def cancel_unended(self) -> None:
+        """The run has ended: so has every stage that had not, begun or not."""
+        for node, status in self._unended.items():
+            reason = "the run ended before it began"
+            if status == "RUNNING":
+                reason = "the run ended before it did"
+            self.unrun[node] = f"cancelled: {reason}"
+            self._record.event("node.status", node, status="CANCELLED", reason=reason)
+        self._unended.clear()
 
     def latest_nodes(self) -> tuple[str, ...]:
         """The nodes that have ended and that no other that has ended comes after, past those that

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from msgspec.structs import replace
 
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Progress
+from vibe_gate.context.listeners import Progress, Tick
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
@@ -63,14 +63,14 @@ class Stages:
         request: ReviewRequest,
         *,
         progress: Progress,
-        tick: Progress | None,
+        tick: Tick | None,
         approve: Approve | None,
         files: Mapping[str, bytes],
     ) -> None:
         """`approve`: None if nobody is to be asked; `files` as of TrustedFiles."""
         self.facts = facts
         self.run = run
-        self.graph = StageGraph(run.record, progress)
+        self.graph = StageGraph(run.record, progress, tick)
         """What has run."""
         self.trees = RunTrees(repository, facts.change, run.record.run_id)
         """The files."""
@@ -107,8 +107,8 @@ class Stages:
     ) -> StageResult:
         """Checks and judges of the change as it is now."""
         node = self.graph.add_node(id, after, kind="gate")
-        self.graph.mark_running(node)
         async with tree.reading():
+            self.graph.mark_running(node)
             facts = self._facts_now(node, rubrics, tree)
             self.graph.add_edge(node, facts.checks_node)
             verdict = await reach_verdict(
@@ -256,14 +256,16 @@ class Stages:
             raise UsageError(
                 f'The agent {agent.id} has tools that write, so its isolation cannot be "none".'
             )
-        return self.graph.add_node(
-            request.id,
-            request.after,
-            kind="stage",
-            agent=agent.id,
-            digest=agent.digest,
-            isolation=isolation_of(agent, self.facts.gate),
-        )
+        return self.graph.add_node(request.id, request.after, **self._fields_of_agent(agent))
+
+    def _fields_of_agent(self, agent: Agent) -> dict[str, str]:
+        """What node.added says of a stage of this agent."""
+        return {
+            "kind": "stage",
+            "agent": agent.id,
+            "digest": agent.digest,
+            "isolation": isolation_of(agent, self.facts.gate),
+        }
 
     def _is_approved(self, node: str, request: StageRequest) -> bool:
         """Whether the agent may begin. ApprovalNeeded: nobody is there to be asked."""
@@ -273,6 +275,13 @@ class Stages:
         return ask_approval(
             self._approve, self.run.record, node, request.agent, request.prompt, usd
         )
+
+    def plan_stage(self, id: str, needs: Iterable[str], agent: Agent | None) -> None:
+        """Write down that a stage is to come, of the agent or, without one, of rubrics; `needs`:
+        stages that must end before.
+        """
+        fields = self._fields_of_agent(agent) if agent else {"kind": "gate"}
+        self.graph.plan_stage(id, needs, **fields)
 
     def skip_stage(self, id: str, after: Iterable[str], reason: str, kind: str) -> StageResult:
         """A stage that is not run."""

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from vibe_gate.context.deadline import GRACE_S, Deadline
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Meter, Progress
+from vibe_gate.context.listeners import Meter, Progress, Tick
 from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import Budget
@@ -57,15 +57,15 @@ async def walk_workflow(
     clock: Callable[[], datetime],
     progress: Progress,
     meter: Meter | None = None,
-    tick: Progress | None = None,
+    tick: Tick | None = None,
     approve: Approve | None = None,
     began: Callable[[str], object] | None = None,
 ) -> WorkflowRun:
     """Run a workflow about a change of the repository around `start`.
 
-    `meter` hears what it costs; `tick` hears of every step of an agent; `approve` asks a person;
-    `began` is told the run's id. Raises GateError: UsageError and its kinds for what cannot be
-    understood, GatewayError without a way to the model, ApprovalNeeded.
+    `meter` hears what it costs; `tick` hears of stages that have not begun and of every step of an
+    agent; `approve` asks a person; `began` is told the run's id. Raises GateError: UsageError and
+    its kinds for what cannot be understood, GatewayError without a way to the model, ApprovalNeeded.
     """
     began_at = time.monotonic()
     with open_repository(start, environment) as repository:

@@ -152,6 +152,12 @@ class WorkflowContext:
             raise result.error
         return result
 
+    def plan_stage(self, id: str, needs: Sequence[str], agent: Agent | str | None) -> None:
+        """Write down that a stage is to come, after the stages `needs`; of rubrics without an
+        `agent`. UsageError.
+        """
+        self.stages.plan_stage(id, needs, None if agent is None else self._agent(agent))
+
     async def judge(
         self,
         result: StageResult,

@@ -103,6 +103,8 @@ def _stage_rows(workflow_run: WorkflowRun) -> Iterator[str]:
             yield f"{' ' * LABEL}{safe(row)}"
         if len(rows) > MAX_REPAIR_ROWS:
             yield f"{' ' * LABEL}… and {counted(len(rows) - MAX_REPAIR_ROWS, 'more line')}"
+    for node, fate in workflow_run.unrun:
+        yield f"stage     {node}: {fate}"
 
 
 def _owner(node: str, stages: list[str]) -> str:

@@ -256,6 +256,9 @@ def _node_times(
         is_work = event.type in _WORK
         if event.type == "node.added":
             added[name] = event.ts
+        elif event.type == "edge.added" and isinstance(data, dict):
+            # A stage that was planned waits from when what it needs has ended.
+            added[read_text_of(data, "to")] = event.ts
         elif name in times and (status or is_work):
             times[name] = replace(times[name], end=max(times[name].end, event.ts))
         elif status == "RUNNING" or is_work:
