@@ -14,6 +14,7 @@ from vibe_gate.context.mode import (
     LiveMode,
     Mode,
     RecheckMode,
+    RepeatMode,
     ReplayMode,
     ReplayTrial,
 )
@@ -33,6 +34,7 @@ REPLAY = ReplayMode("run-1", ReplayTrial(BATCH, "claude-opus-4-8", runs_commands
         (RecheckMode(), AsksNoModel(), True, False, True),
         (DraftMode(), DraftWaits(), True, False, True),
         (REPLAY, None, False, False, False),
+        (RepeatMode("run-1"), None, False, False, True),
         (CalibrationMode(), None, False, True, True),
     ],
 )
@@ -49,6 +51,7 @@ def test_a_mode_says_what_it_asks_runs_and_leaves_behind(
         (LiveMode(), {}),
         (LiveMode(BATCH), {"batch": "b" * 64}),
         (REPLAY, {"batch": "b" * 64, "replay_of": "run-1"}),
+        (RepeatMode("run-1"), {"replay_of": "run-1"}),
         (CalibrationMode(), {}),
     ],
 )

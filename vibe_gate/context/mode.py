@@ -8,6 +8,7 @@
 | `RecheckMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
 | `DisputeMode` | what no earlier review answered, and once about the disputed finding | the change's |
 | `ReplayMode` | what no earlier review answered | nobody's: another rubric, or another model, on trial |
+| `RepeatMode` | what no earlier review answered, and every agent | nobody's: the same agents at work again |
 | `CalibrationMode` | what no earlier review answered | nobody's: the judge itself on trial |
 """
 
@@ -225,6 +226,14 @@ class ReplayMode(Mode, frozen=True):
     def runs_commands(self) -> bool:
         """As the trial says."""
         return self.trial.runs_commands
+
+
+class RepeatMode(Mode, frozen=True):
+    """The run of a workflow, or of one agent, carried out again about the same trees."""
+
+    counts: ClassVar[bool] = False
+
+    replay_of: str
 
 
 class CalibrationMode(Mode, frozen=True):

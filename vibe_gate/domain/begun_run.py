@@ -8,8 +8,18 @@ from typing import Any
 
 from msgspec import Struct
 
-RESUMED_FIELDS = ("run_id", "key", "workflow", "mode", "prompt", "change", "definitions", "request")
-"""Fields of run.json by which a run is resumed, as they were when it began."""
+RESUMED_FIELDS = (
+    "run_id",
+    "key",
+    "workflow",
+    "mode",
+    "prompt",
+    "change",
+    "definitions",
+    "trusted",
+    "request",
+)
+"""Fields of run.json by which a run is resumed, or repeated, as they were when it began."""
 
 
 class BegunRun(Struct, frozen=True):

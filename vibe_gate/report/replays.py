@@ -7,7 +7,7 @@ from typing import Any
 
 from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, sum_rows
 from vibe_gate.report import queries
 from vibe_gate.report.sentences import SHORT_RUN
@@ -15,9 +15,11 @@ from vibe_gate.report.sentences import SHORT_RUN
 HEADS = ("run", "criterion", "before -> after", "USD")
 
 
-def render_replay_lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
+def render_replay_lines(rows: Sequence[ReplayRow], agent_runs: Sequence[str] = ()) -> Iterator[str]:
     """A line for each criterion that came out otherwise, its findings below, then what all come
     to.
+
+    `agent_runs`: the ids of runs of workflows and agents, which are not repeated among others.
     """
     yield from _change_table(rows)
     waiting = sum(row.why == NOT_YET for row in rows)
@@ -30,6 +32,12 @@ def render_replay_lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
         yield f"  {row.run_id}: {row.why.splitlines()[0]}"
     if rows:
         yield from replay_sentences(sum_rows(rows))
+    if agent_runs:
+        yield (
+            f"Not repeated: {counted(len(agent_runs), 'run')} of workflows and agents, because "
+            "their agents would be paid again. One by one: `vibe-gate replay RUN`."
+        )
+        yield f"  {list_names(agent_runs)}"
 
 
 def _change_table(rows: Sequence[ReplayRow]) -> Iterator[str]:
@@ -126,12 +134,15 @@ def _were(count: int) -> str:
     return f"{count:,} {'was' if count == 1 else 'were'}"
 
 
-def build_replay_document(rows: Iterable[ReplayRow], batch: str, exit_code: int) -> dict[str, Any]:
-    """All of it as JSON."""
+def build_replay_document(
+    rows: Iterable[ReplayRow], agent_runs: Sequence[str], batch: str, exit_code: int
+) -> dict[str, Any]:
+    """All of it as JSON. `agent_runs` as of `render_replay_lines`."""
     rows = list(rows)
     return {
         "exit_code": exit_code,
         "batch": batch,
         "totals": plain(sum_rows(rows)),
         "runs": [plain(row) for row in rows],
+        "not_repeated": list(agent_runs),
     }

@@ -30,6 +30,8 @@ served_tests     the tool with which it runs tests
 
 each             every commit of a range reviewed
 replay           a stored run judged again
+repeated_run     what a workflow's run is carried out again with
+recorded_run     a run and its repeat, read to be compared
 case_reviews     labelled cases, each a review of its own
 calibrate        the same cases several times, counted
 label_proposals  commits that are worth a label

@@ -15,6 +15,9 @@ has cost until now.
 None: nobody is there, or the answer is left for later.
 """
 
+DENIAL = "a person denied it"
+"""Why a stage did not run that was left out so."""
+
 
 def leave_unanswered(node: str, agent: Agent, prompt: str, usd: float) -> None:
     """An Approve where nobody is there to be asked."""

@@ -126,6 +126,7 @@ def conclude_run(
     problem: tuple[RunOutcome, str] | None,
     *,
     reviewing: bool = False,
+    counts: bool = True,
     unshared_note: str = "",
     applies: bool = False,
 ) -> WorkflowRun:
@@ -139,6 +140,7 @@ def conclude_run(
         stages: Those that ran.
         problem: What went wrong outside of every stage, and the outcome of that.
         reviewing: As of RunRequest.
+        counts: Whether its verdict is one about the change, and gets a receipt.
         unshared_note: Why no store is shared, as a sentence, or "".
         applies: As `apply` of RunRequest.
     """
@@ -159,7 +161,9 @@ def conclude_run(
     if intact:
         outcome = problem_outcome or _outcome_of(stages.graph, verdicts, reviewing=reviewing)
     decided = _summary(workflow, stages, change, verdicts.counting, outcome, intact=intact)
-    issuer = _issuer(stages, change, verdicts.counting, decided) if intact else None
+    issuer = None
+    if intact and counts:
+        issuer = _issuer(stages, change, verdicts.counting, decided)
     summary = seal_run(decided, _waivers_of(verdicts.counting), issuer, run)
 
     notes = [

@@ -107,6 +107,11 @@ def replay_batch(repository: Repository, request: ReviewRequest, judge_model: st
     return hashlib.sha256(f"replay {review_digest} {judge_model}".encode()).hexdigest()
 
 
+def runs_of_agents(entries: Iterable[RunEntry]) -> list[RunEntry]:
+    """Of the runs, the sealed ones of workflows and agents, which are no reviews."""
+    return [run for run in entries if run.state == "sealed" and run.workflow != WORKFLOW]
+
+
 def replayable(entries: Iterable[RunEntry]) -> list[RunEntry]:
     """Of sealed reviews, newest first, the newest of each change, the oldest first."""
     newest: dict[tuple[str, str], RunEntry] = {}
@@ -254,7 +259,9 @@ def read_stored_review(repository: Repository, task: ReplayTask, now: datetime) 
     """
     stored = read_stored_run(repository, RunEntry(task.run_id, task.key), now)
     if stored.summary.workflow != WORKFLOW:
-        raise UsageError("it is the run of a workflow, whose agents would work again")
+        raise UsageError(
+            "it is the run of a workflow, whose agents would work again: name it alone"
+        )
     return stored
 
 

@@ -64,24 +64,47 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
         )
 
 
-class KeptTrees(Struct, frozen=True, kw_only=True):
-    """The trees of the change."""
+class KeptChange(Struct, frozen=True, kw_only=True):
+    """The change by its ids."""
 
     before: str
+    """A tree."""
+
     after: str
+    """A tree."""
+
+    base_commit: str = ""
+
+    head_commit: str = ""
+
+    patch_id: str = ""
+
+    kind: Literal["worktree", "range", "staged", "commit"] = "range"
+
+
+class KeptGate(Struct, frozen=True, kw_only=True):
+    """Where the definitions were read."""
+
+    revision: str = ""
+    """A commit, "worktree", or "" if there was none."""
+
+    origin: str = ""
+    """As of Gate."""
 
 
 class KeptRun(Struct, frozen=True, kw_only=True):
-    """What `resume` goes by: what the clone noted of the run when it began."""
+    """What `resume` and `replay` go by: what the clone noted of the run when it began."""
 
     run_id: str
     key: str
     workflow: str
     mode: Literal["auto", "interactive"]
     prompt: str
-    change: KeptTrees
+    change: KeptChange
     definitions: Named[str]
     """Digests by name."""
+    trusted: KeptGate = KeptGate()
+    """An earlier version did not note it."""
     request: KeptRequest
 
     def require_same(self, change: Change, gate: Gate) -> None:
@@ -93,38 +116,48 @@ class KeptRun(Struct, frozen=True, kw_only=True):
                 f"the change is {change.key[:17]}, tree {change.after[:12]} now. "
                 "Bring its commit and files back, or begin a new run."
             )
-        if dict(gate.digests) != self.definitions:
-            differences = sorted(set(gate.digests) ^ set(self.definitions.items()))
-            name, _ = differences[0]
+        differing_names = self.list_other_definitions(gate)
+        if differing_names:
             raise InfrastructureError(
-                f"Run {self.run_id} began with other definitions: {name} differs."
+                f"Run {self.run_id} began with other definitions: {differing_names[0]} differs."
             )
 
+    def list_other_definitions(self, gate: Gate) -> list[str]:
+        """The names of the definitions of which the gate has others than the run began with."""
+        differences = set(gate.digests) ^ set(self.definitions.items())
+        return sorted({name for name, _ in differences})
 
-def kept_run(run: RunEntry, run_document: Mapping[str, Any], begun: BegunRun | None) -> KeptRun:
-    """The run to go on with. Nothing of its run.json (`run_document`) is believed: `begun` is what
-    this clone noted.
+
+def kept_run(
+    run: RunEntry,
+    run_document: Mapping[str, Any],
+    begun: BegunRun | None,
+    use: Literal["resumed", "repeated"] = "resumed",
+) -> KeptRun:
+    """The run to go on with, or to repeat (`use`). Nothing of its run.json (`run_document`) is
+    believed: `begun` is what this clone noted.
 
     IntegrityError: it did not begin in this clone, or its run.json was changed. UsageError: it is
     not a workflow's.
     """
     if begun is None:
         raise IntegrityError(
-            f"Run {run.run_id} is not resumed: it did not begin in this clone "
+            f"Run {run.run_id} is not {use}: it did not begin in this clone "
             "(it was imported or copied), and its prompt would run with your key. "
             "Begin a run of your own: `vibe-gate run`."
         )
     if not begun.request:
         raise UsageError(
-            f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. "
+            f"Run {run.run_id} cannot be {use}: only what `vibe-gate run` began can. "
             "Begin it again."
         )
     record = _parse_record(begun)
-    changed_names = [name for name in RESUMED_FIELDS if run_document.get(name) != record.get(name)]
+    noted_names = [name for name in RESUMED_FIELDS if name in record]
+    changed_names = [name for name in noted_names if run_document.get(name) != record[name]]
     if changed_names or run.key != record.get("key"):
         names = ", ".join(changed_names) or "key"
         raise IntegrityError(
-            f"Run {run.run_id} is not resumed: its run.json was changed since it began ({names}). "
+            f"Run {run.run_id} is not {use}: its run.json was changed since it began ({names}). "
             "Begin a new run."
         )
     try:
@@ -133,7 +166,7 @@ def kept_run(run: RunEntry, run_document: Mapping[str, Any], begun: BegunRun | N
     except ValueError as error:
         mistake = show_text(first_mistake(error))
         raise UsageError(
-            f"Run {run.run_id} cannot be resumed: its record in state.db is wrong ({mistake}). "
+            f"Run {run.run_id} cannot be {use}: its record in state.db is wrong ({mistake}). "
             "Begin it again."
         ) from None
     return kept_run

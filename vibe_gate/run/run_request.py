@@ -17,6 +17,7 @@ from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.run.agent_turns import isolation_of
+from vibe_gate.run.repeated_run import RepeatedRun
 from vibe_gate.run.resume import REVIEW_FIELDS, RUN_FIELDS, KeptRun
 from vibe_gate.run.schedule import run_stages_of_file
 from vibe_gate.run.stage_request import StageRequest
@@ -66,6 +67,9 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 
     resumed: KeptRun | None = None
     """The run that is gone on with."""
+
+    repeated: RepeatedRun | None = None
+    """The run that is carried out again, as a new one."""
 
     fix: str = ""
     """The id of a stored run, whose change and rubrics it is about."""

@@ -28,7 +28,7 @@ from vibe_gate.judging.repeats import leave_out_repeats
 from vibe_gate.judging.run_verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
-from vibe_gate.run.agent_approval import Approve, ask_approval
+from vibe_gate.run.agent_approval import DENIAL, Approve, ask_approval
 from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, isolation_of, prompt_digest
 from vibe_gate.run.kept_session import restore_files_of_session, session_before
 from vibe_gate.run.repair_brief import (
@@ -328,7 +328,7 @@ def _denied_result(node: str, request: StageRequest) -> StageResult:
         id=request.id,
         node=node,
         outcome="inconclusive",
-        reason="a person denied it",
+        reason=DENIAL,
         agent=request.agent.id,
     )
 

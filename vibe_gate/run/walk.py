@@ -39,6 +39,7 @@ from vibe_gate.run.conclusion import WorkflowRun, collect_agent_writes, conclude
 from vibe_gate.run.fact_finding import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, repair_of
 from vibe_gate.run.repair_brief import RepairSource
+from vibe_gate.run.repeated_run import prepare_repeat
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.run_bundle import open_run, record_contents, record_run, world_around
 from vibe_gate.run.run_request import RunRequest, make_plan
@@ -92,6 +93,8 @@ async def walk_workflow(
             if prepared.facts.record is not None:
                 run.record.keep_session_record(prepared.facts.record)
             _begin_repair(prepared, stages)
+            if prepared.remark:
+                stages.turns.notes.append(prepared.remark)
             problem = await _carry_out(prepared, stages)
             progress("seal", "writing the verdict")
             workflow_run = conclude_run(
@@ -99,6 +102,7 @@ async def walk_workflow(
                 stages,
                 problem,
                 reviewing=request.reviewing,
+                counts=request.review.mode.counts,
                 unshared_note=prepared.unshared_note,
                 applies=request.apply,
             )
@@ -127,6 +131,9 @@ class _PreparedRun(Struct, frozen=True):
     unshared_note: str
     """Why no store is shared, as a sentence, or ""."""
 
+    remark: str
+    """A sentence about how a repeat differs from the run that it repeats, or ""."""
+
 
 def _prepare_run(
     request: RunRequest,
@@ -139,17 +146,25 @@ def _prepare_run(
 
     `began_at`: in seconds of the monotonic clock.
     """
+    start = prepare_repeat(repository, request.repeated) if request.repeated else None
     repair = repair_of(repository, request.fix, clock()) if request.fix else None
-    if repair is None:
-        change = repository.change(request.review.selection)
-    else:
-        change = repair.change
+    if repair is not None and start is not None:
+        repair = replace(repair, change=start.change, remark="")
+    if repair is not None:
         request = replace(request, review=repair.review(request.review))
         _require_same_files(request, repair, repository)
+        change = repair.change
+    elif start is not None:
+        change = start.change
+    else:
+        change = repository.change(request.review.selection)
     review = request.review
-    gate = request.gate or gate_for(
-        repository, change, base=review.base, definitions=review.definitions
-    )
+    if start is not None:
+        gate = start.gate
+    else:
+        gate = request.gate or gate_for(
+            repository, change, base=review.base, definitions=review.definitions
+        )
     plan = make_plan(request, gate, change)
     if request.resumed is not None:
         request.resumed.require_same(change, gate)
@@ -162,16 +177,18 @@ def _prepare_run(
     facts = replace(facts, rubrics=())
     seconds = review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
     run = _open_run(request, plan, facts, world, Deadline(began_at, seconds), meter)
-    return _PreparedRun(request, repair, plan, facts, run, unshared_note)
+    remark = start.remark if start else ""
+    return _PreparedRun(request, repair, plan, facts, run, unshared_note, remark)
 
 
 def _require_model(request: RunRequest, plan: Plan, environment: Environment) -> None:
     """GatewayError: an agent of the plan could not ask its model, so no run is made that could not
     go on.
 
-    A run that waits for a person first can be resumed when there is a key.
+    A run that waits for a person first can be resumed when there is a key; a repeat waits for
+    nobody.
     """
-    if not plan.asks_agents or request.interactive:
+    if not plan.asks_agents or (request.interactive and request.repeated is None):
         return
     if request.review.wire.mode != "replay" and find_upstream(environment.variables) is None:
         raise GatewayError(NO_CREDENTIALS)
@@ -235,8 +252,10 @@ def _open_run(
         "mode": mode,
         "prompt": plan.prompt,
         "isolation": plan.isolation,
+        **request.review.mode.run_fields,
     }
-    if request.plan is None:  # else an agent of a script, which nobody could give again
+    is_of_script = request.plan is not None  # whose agents nobody could give again
+    if not is_of_script and request.repeated is None:
         fields["request"] = request.as_kept()
     resumed = request.resumed
     resumed_id = resumed.run_id if resumed else ""

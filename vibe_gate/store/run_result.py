@@ -325,6 +325,14 @@ class RunResult:
             return changed_files.files_of_run(self._bundle, self._run_summary().change.files)
         return changed_files.files_of_turn(self._bundle, self._turn_summary().files)
 
+    @property
+    def made_patch(self) -> bytes:
+        """What a run's agents changed, as `git apply` takes it; b"" if they changed nothing."""
+        bundle = self._bundle.bare()
+        if not self.is_run or not bundle.has(bundle_names.MADE_PATCH):
+            return b""
+        return bundle.document(bundle_names.MADE_PATCH, bytes)
+
     def content(self, sha256: str) -> bytes:
         """A stored content by its sha-256 in hex, of either side; a run's turns are looked through,
         too.

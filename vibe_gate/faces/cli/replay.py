@@ -1,4 +1,6 @@
-"""`vibe-gate replay`: what would another rubric, or another model, have said of stored runs?"""
+"""`vibe-gate replay`: what would another rubric, or another model, have said of stored runs? And the
+run of a workflow or an agent carried out again.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,14 @@ from vibe_gate.domain.bundles import RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.model_wire import WireOptions, read_wire
+from vibe_gate.domain.model_wire import Wire, WireOptions, read_wire
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
 from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
+from vibe_gate.faces.cli.repeat_run import RepeatOptions, repeat_run
 from vibe_gate.faces.cli.request import may_be_rubric, parse_selection
 from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, parse_since
 from vibe_gate.faces.cli.shared_options import (
@@ -52,8 +55,11 @@ from vibe_gate.run.replay import (
     plan_replays,
     replay_batch,
     replayable,
+    runs_of_agents,
     unreplayed_row,
 )
+from vibe_gate.run.run_documents import WORKFLOW
+from vibe_gate.run.shard import WHOLE
 
 SINCE = "30d"
 
@@ -69,8 +75,8 @@ class ReplayArguments(Struct, frozen=True):
     """Ids; none: all of the gate."""
     judge: str
     """The model that is asked in place of every judge; "": each judge's own."""
-    definitions: str
-    """A revision, or `WORKTREE`."""
+    definitions: str | None
+    """A revision, or `WORKTREE`; None: `WORKTREE`, or of a repeat those of its run."""
     workers: WorkerOptions
     """Who replays, and which runs."""
     max_cost_usd: float | None
@@ -113,13 +119,17 @@ def _run(arguments: ReplayArguments) -> int:
             raise UsageError(
                 "A replay needs the repository: the bundles alone do not have its files."
             )
+        entry = _run_to_repeat(arguments, runs)
+        if entry is not None:
+            return repeat_run(runs, repository, entry, _repeat_options(arguments))
         request = _request(arguments, repository)
         digest = replay_batch(repository, request, arguments.judge)
         batch = Batch(digest, arguments.workers.has_open_ports)
         trial = ReplayTrial(batch, arguments.judge)
         gate = _checked_gate(repository, request, trial)
         team = TeamRuns(runs.root) if arguments.store else None
-        entries = _entries_of_shard(arguments, team or runs, repository)
+        chosen_runs = _chosen(arguments, team or runs, repository)
+        entries = [run for run in chosen_runs.reviews if arguments.workers.shard.has(run.run_id)]
         if team:
             team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
         is_replayed = request.wire.mode == "replay"
@@ -133,25 +143,83 @@ def _run(arguments: ReplayArguments) -> int:
                 most_usd = gate.file.budget.max_cost_usd
                 _tell_most(len(plan.tasks), most_usd, arguments.max_cost_usd)
             rows |= _replay(arguments, repository, request, plan, gate)
-    return _present(arguments, [rows[entry.run_id] for entry in entries], digest)
-
-
-def _entries_of_shard(
-    arguments: ReplayArguments, runs: StoredRuns, repository: Repository
-) -> list[RunEntry]:
-    entries = _chosen(arguments, runs, repository)
-    return [entry for entry in entries if arguments.workers.shard.has(entry.run_id)]
+    named_rows = [rows[entry.run_id] for entry in entries]
+    return _present(arguments, named_rows, chosen_runs.of_agents, digest)
 
 
 def _request(arguments: ReplayArguments, repository: Repository) -> ReviewRequest:
     """The request of every replay: the definitions as an id, which no ref moves meanwhile."""
-    definitions = arguments.definitions
-    wire = read_wire(read_process_environment().variables, arguments.wire)
+    definitions = arguments.definitions or WORKTREE
     return ReviewRequest(
         Selection("range"),
         rubrics=arguments.rubrics,
         definitions=definitions if definitions == WORKTREE else repository.resolve(definitions),
-        wire=replace(wire, cassette=wire.cassette and wire.cassette.absolute()),
+        wire=_wire(arguments),
+    )
+
+
+def _wire(arguments: ReplayArguments) -> Wire:
+    wire = read_wire(read_process_environment().variables, arguments.wire)
+    return replace(wire, cassette=wire.cassette and wire.cassette.absolute())
+
+
+def _run_to_repeat(arguments: ReplayArguments, runs: StoredRuns) -> RunEntry | None:
+    """The run of a workflow or an agent, if one is named; None of reviews.
+
+    UsageError: it is named by a revision, so that its agents are not set to work by mistake, or
+    with an option that is for reviews.
+    """
+    if len(arguments.references) != 1 or ".." in arguments.references[0]:
+        return None
+    try:
+        named_run = runs.find_own_run(arguments.references[0])
+    except UsageError:
+        return None
+    entry = named_run.entry
+    if not _is_of_agents(entry, runs):
+        return None
+    workflow = f"run {entry.run_id} of {entry.workflow or 'a workflow'}"
+    if not named_run.matched.startswith("run id"):
+        raise UsageError(
+            f"{paths.quote(arguments.references[0])} means {workflow}, whose agents would work "
+            f"again. To repeat it, name it: `vibe-gate replay {entry.run_id}`."
+        )
+    for option, is_given in _options_for_reviews(arguments).items():
+        if is_given:
+            raise UsageError(f"{option} is for reviews, and {workflow} is repeated as it was.")
+    return entry
+
+
+def _is_of_agents(entry: RunEntry, runs: StoredRuns) -> bool:
+    """Whether it is the run of a workflow or an agent; one that did not end has no summary to tell
+    it.
+    """
+    if entry.state in ("running", "incomplete"):
+        begun = runs.begun.get(entry.run_id)
+        return begun is not None and bool(begun.request)
+    return entry.state == "sealed" and entry.workflow != WORKFLOW
+
+
+def _options_for_reviews(arguments: ReplayArguments) -> dict[str, bool]:
+    """The options that an agent's run has no use for, and whether each is given."""
+    workers = arguments.workers
+    return {
+        "--rubric": bool(arguments.rubrics),
+        "--judge": bool(arguments.judge),
+        "--jobs": workers.jobs is not None,
+        "--shard": workers.shard != WHOLE,
+        "--cluster": workers.cluster is not None,
+        "--store": arguments.store,
+        "--table": arguments.table,
+    }
+
+
+def _repeat_options(arguments: ReplayArguments) -> RepeatOptions:
+    return RepeatOptions(
+        definitions=arguments.definitions,
+        max_cost_usd=arguments.max_cost_usd,
+        wire=_wire(arguments),
+        as_json=arguments.as_json,
     )
 
 
@@ -177,21 +245,34 @@ def _tell_most(number: int, each_usd: float, all_usd: float | None) -> None:
         )
 
 
-def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository) -> list[RunEntry]:
-    """The runs that are meant, oldest first.
+class ChosenRuns(Struct, frozen=True):
+    """The runs that are meant."""
 
-    They are those named; of a range or a time the newest of each change.
-    """
+    reviews: Sequence[RunEntry]
+    """Those to replay, oldest first: the named ones; of a range or a time the newest of each change."""
+    of_agents: Sequence[str] = ()
+    """The ids of the runs of workflows and agents in that range or time, newest first."""
+
+
+def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository) -> ChosenRuns:
     references = arguments.references
     if not references:
-        return replayable(runs.bundles.find(since=arguments.since or parse_since(SINCE)))
+        since = arguments.since or parse_since(SINCE)
+        return _split_runs(runs.bundles.find(since=since))
     if len(references) == 1 and ".." in references[0]:
         span = parse_selection(references[0])
         commits = set(commits_in_range(repository, span))
         if not commits and (hint := describe_reversed_range(repository, span)):
             complain(hint)
-        return replayable(entry for entry in runs.bundles.find() if entry.head_commit in commits)
-    return list(dict.fromkeys(_replayable_entry(reference, runs) for reference in references))
+        return _split_runs(run for run in runs.bundles.find() if run.head_commit in commits)
+    entries = (_replayable_entry(reference, runs) for reference in references)
+    return ChosenRuns(list(dict.fromkeys(entries)))
+
+
+def _split_runs(entries: Iterable[RunEntry]) -> ChosenRuns:
+    all_entries = list(entries)
+    agent_runs = runs_of_agents(all_entries)
+    return ChosenRuns(replayable(all_entries), [run.run_id for run in agent_runs])
 
 
 def _replayable_entry(reference: str, runs: StoredRuns) -> RunEntry:
@@ -258,13 +339,16 @@ def _stored(task: ReplayTask) -> str:
     return RunEntry(task.run_id, task.key).place if task.key else ""
 
 
-def _present(arguments: ReplayArguments, rows: Sequence[ReplayRow], batch: str) -> int:
-    """Print the table; the exit code."""
+def _present(
+    arguments: ReplayArguments, rows: Sequence[ReplayRow], agent_runs: Sequence[str], batch: str
+) -> int:
+    """Print the table; the exit code. `agent_runs`: the ids of those that are not repeated."""
     code = _exit_code(rows, is_table=arguments.table)
     if not rows:
         complain("No stored run to replay; `vibe-gate bundles list` shows all runs.")
-    document = replays.build_replay_document(rows, batch, code)
-    return emit_result(document, replays.render_replay_lines(rows), code, as_json=arguments.as_json)
+    document = replays.build_replay_document(rows, agent_runs, batch, code)
+    lines = replays.render_replay_lines(rows, agent_runs)
+    return emit_result(document, lines, code, as_json=arguments.as_json)
 
 
 def _exit_code(rows: Sequence[ReplayRow], *, is_table: bool) -> int:
@@ -277,7 +361,8 @@ def _exit_code(rows: Sequence[ReplayRow], *, is_table: bool) -> int:
 
 REPLAY = Command(
     "Judge stored runs again under other rubrics or by another model, and say what would have come out otherwise. "
-    "Posts nothing; a replay never counts as a review.",
+    "The run of a workflow or an agent is repeated: its agents work again, and what they do otherwise is shown. "
+    "Posts nothing, changes no file; a replay never counts as a review.",
     (
         argument(
             "runs",
@@ -302,9 +387,8 @@ REPLAY = Command(
         argument("--judge", metavar="MODEL", help="ask this model in place of every judge"),
         argument(
             "--definitions",
-            default=WORKTREE,
             metavar="REV|worktree",
-            help="read .vibe-gate/ at REV, or from disk (default: worktree)",
+            help="read .vibe-gate/ at REV, or from disk (default: worktree; of an agent's run as it was)",
         ),
         argument(
             "--jobs",
@@ -336,10 +420,14 @@ examples:
   vibe-gate replay --since 30d          what would the rubrics on disk have said
   vibe-gate replay v1.0..main --rubric safety
   vibe-gate replay 20261101T0910 --judge claude-opus-4-8
+  vibe-gate replay 20261102T1015        an agent's run: its agents work again
+  vibe-gate replay 20261102T1015 --wire replay --cassette DIR   free, offline
 
-Nothing is asked where nothing changed. After Ctrl-C the same command goes on.
+Nothing is asked where nothing changed; agents are always asked. After Ctrl-C
+the same command goes on; of an agent's run it begins anew.
 
 exit codes: 0 replayed, 2 usage, or definitions that do not parse, 3 a run is
-undecided now, or nothing could be replayed
+undecided now, or nothing could be replayed; of an agent's run: 0 the same
+outcome, 1 another, 3 no verdict, 5 it did not begin in this clone
 """,
 )
