@@ -5,11 +5,19 @@ closes.
 from __future__ import annotations
 
 import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from answers import answers, said
-from faces.jobs import GATE, Project, project
+from faces import events
+from faces.jobs import FIX, FIXER, GATE, Project, project
+from scripted_messages_api import Text, ToolUse, Turn
+from store.test_captured_prompts import asked, capture, wrote
 from wire import answering
+
+from vibe_gate.domain.leaving import WHY_NOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]  # jobs, each a process
 
@@ -96,3 +104,60 @@ def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_
         assert "marvellous function" not in text
     if prompts == "digest":
         assert "what was asked for is not known" in made.summary
+
+
+NOW_MS = int((datetime.now(UTC) - datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)).total_seconds() * 1000)
+SECRET_PLAN = "rename it, because project Bluebird waits for it"
+
+
+@pytest.mark.parametrize("artifact", ["none", "summary", "full"])
+@pytest.mark.parametrize("is_private", [True, False])
+def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_shown_a_private_prompt(
+    tmp_path, environ, github, artifact, is_private
+):
+    made = project(tmp_path, environ, github, ASKED)
+    made.origin.commit(
+        "Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER}
+    )
+    head = made.branch("topic", **{"src/b.py": "y = 2\n"})
+    made.pull(head)
+    made.check_out(head)
+    if is_private:  # a runner that keeps its workspace, in which people work with an agent, too
+        git_folder = made.checkout / ".git"
+        capture(git_folder, made.checkout, asked(SECRET_PLAN), wrote("y = 2\n"), at=NOW_MS)
+    github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
+    not_reported = said(
+        "as-reported",
+        "fail",
+        reason="Nobody reported it.",
+        counterexample="y -> 2",
+        evidence=[LINE],
+    )
+    given = [said("asked-for")] if is_private else []
+    repair = ToolUse("Write", {"file_path": "src/b.py", "content": "y = 3  # Bluebird\n"})
+    event = events.pull_request(made.main(), head)
+    with answering(answers(*given, not_reported), Turn(repair), Turn(Text("Done."))) as model:
+        made.act(
+            "pull_request",
+            event,
+            ANTHROPIC_BASE_URL=model.environ["ANTHROPIC_BASE_URL"],
+            VIBE_GATE_INPUT_ANTHROPIC_API_KEY=model.environ["ANTHROPIC_API_KEY"],
+            VIBE_GATE_INPUT_WORKFLOW="fix",
+            VIBE_GATE_INPUT_ARTIFACT=artifact,
+            VIBE_GATE_BEGAN="1700000000",
+        )
+    texts = [made.ours[0], made.summary, *(one.body for one in github.review_comments)]
+    uploaded = [] if artifact == "none" else list(Path(made.outputs["artifact-path"]).iterdir())
+    names = {path.name for path in uploaded}
+    if is_private:
+        assert "Bluebird" not in "".join(texts)
+        assert f"stay in the job: {WHY_NOT}." in made.ours[0]
+        assert not {"made.patch", "bundle.tar.gz"} & names
+        assert all(b"Bluebird" not in path.read_bytes() for path in uploaded)
+        return
+    assert "+y = 3  # Bluebird" in made.ours[0]
+    assert "```suggestion\ny = 3  # Bluebird\n```" in "".join(texts)
+    assert ("made.patch" in names) == (artifact != "none")
+    assert ("bundle.tar.gz" in names) == (artifact == "full")
+    patch_place = "not uploaded (`artifact: none`)" if artifact == "none" else "in the artifact"
+    assert re.search(rf"the whole patch is .*{re.escape(patch_place)}", made.ours[0])

@@ -3,7 +3,8 @@
 What people asked a coding agent for, and what it said, stays in the clone, and so does what a model
 made of it that was shown it. `shown` of run.json says what the models of a run were shown: by kind, PRIVATE or
 SHARED. The exits that ask: an archive or traces with contents (`bundles export`), the team's store
-(runs, answers, claims), a page of a report, a cassette.
+(runs, answers, claims), a page of a report, a cassette, and a job of the Action (what a workflow's
+agents changed, in comments, suggested changes and its artifact; the whole bundle).
 """
 
 from __future__ import annotations

@@ -17,13 +17,19 @@ from msgspec.structs import replace
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.domain.replayed import Replayed, sum_rows
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.action.commit_range import CommitRange
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.job_check import JobCheck
-from vibe_gate.faces.action.report_inputs import lines_since, read_patch, stored_patch
+from vibe_gate.faces.action.report_inputs import (
+    lines_since,
+    read_patch,
+    run_may_leave,
+    stored_patch,
+)
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import StandingVerdict
 from vibe_gate.faces.action.trigger import Trigger
@@ -42,7 +48,7 @@ from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.report.markdown import escape_prose, link_code
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.posting import Posted, Posting, post_report
-from vibe_gate.report.report import Report
+from vibe_gate.report.report import ArtifactContent, Report
 from vibe_gate.report.reported_finding import finding_identity
 from vibe_gate.report.round import first_round
 from vibe_gate.report.round_record import is_further, record_round
@@ -65,7 +71,9 @@ NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub
 DEPENDABOT = "dependabot[bot]"
 """Jobs that it starts get the secrets of the page Dependabot, not those of the page Actions."""
 
-UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
+MADE_PATCH = "made.patch"
+
+UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", MADE_PATCH)
 """Files of a bundle that hold no content of the repository but what a finding quotes, and what
 agents changed; `artifact: full` adds it all.
 """
@@ -129,6 +137,17 @@ class ReviewedJob(Struct, frozen=True):
     """What earlier runs came to under the change's own rubrics."""
 
 
+class JobFiles(Struct, frozen=True):
+    """The files of the job's run."""
+
+    bundle: Path | None
+    """Its folder; None if there is none."""
+    may_leave: bool
+    """Whether conversations and what agents changed may leave the job (`domain/leaving.py`)."""
+    artifact: ArtifactContent
+    """What of it the job hands over."""
+
+
 def report_standing(job: Job, reviewed: ReviewedJob, verdict: StandingVerdict) -> str:
     """Say in log, summary and outputs that the verdict before stays; nothing is posted, as nothing
     changed.
@@ -162,16 +181,17 @@ def report_review(job: Job, reviewed: ReviewedJob) -> str:
     commands to print.
     """
     summary = reviewed.summary
-    bundle = job.store_root / summary.bundle if summary.bundle else None
+    files = _job_files(job, summary)
     notes = (*job.compared.notes, *reviewed.review.notes)
-    report = _report(job, reviewed, bundle)
-    suggestions = _suggestions(job, reviewed, report)
-    report = replace(report, notes=tuple(filter(None, [suggestions.note, *notes])))
+    report = _report(job, reviewed, files)
+    suggestions = _suggestions(job, reviewed, files, report)
+    report_notes = [suggestions.note, _withheld_note(job, reviewed, files), *notes]
+    report = replace(report, notes=tuple(filter(None, report_notes)))
     posted = Posted(report)
     if reviewed.record:
         posted = post_report(_posting(job, suggestions, reviewed.record), job.forge, report)
     job.check.begun = None
-    posted.downgrades += _save_artifact(job, posted.report, bundle)
+    posted.downgrades += _save_artifact(job, posted.report, files)
     text = render_job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *reviewed.remarks, *_replay_sentences(reviewed.replayed)))
@@ -179,22 +199,40 @@ def report_review(job: Job, reviewed: ReviewedJob) -> str:
     return _workflow_commands(posted)
 
 
-def _report(job: Job, reviewed: ReviewedJob, bundle: Path | None) -> Report:
+def _job_files(job: Job, summary: Summary) -> JobFiles:
+    """The run's files; a whole bundle that may not leave becomes its summary."""
+    if not summary.bundle:
+        return JobFiles(None, may_leave=True, artifact=job.inputs.artifact)
+    bundle = job.store_root / summary.bundle
+    if job.inputs.artifact == "full" and not run_may_leave(bundle):
+        return JobFiles(bundle, may_leave=False, artifact="summary")
+    return JobFiles(bundle, run_may_leave(bundle), job.inputs.artifact)
+
+
+def _withheld_note(job: Job, reviewed: ReviewedJob, files: JobFiles) -> str:
+    """What stays in the job although it would be posted or uploaded; "" if nothing does."""
+    has_patch = reviewed.workflow_run is not None and reviewed.workflow_run.patch is not None
+    if files.may_leave or not (has_patch or job.inputs.artifact == "full"):
+        return ""
+    return f"Contents, conversations and what agents changed stay in the job: {WHY_NOT}."
+
+
+def _report(job: Job, reviewed: ReviewedJob, files: JobFiles) -> Report:
     summary, commits = reviewed.summary, job.compared
     return Report(
         summary,
         (),
         first_round(summary.findings, summary.change.head_commit),
         job.runner.links(job.trigger.repository, commits.head, commits.before),
-        stored_patch(bundle),
-        artifact=job.inputs.artifact,
+        stored_patch(files.bundle),
+        artifact=files.artifact,
         is_uploaded=_is_action_step(job),
         name=job.inputs.name,
         review=_repeat_arguments(job),
         blocks=job.inputs.mode == "block",
         remarks=reviewed.remarks,
         replayed=reviewed.replayed,
-        made_patch=_made_patch(reviewed.workflow_run),
+        made_patch=_made_patch(reviewed.workflow_run) if files.may_leave else "",
         fork=job.trigger.fork,
         dependabot=job.runner.actor == DEPENDABOT,
     )
@@ -258,15 +296,15 @@ def _log(job: Job, posted: Posted, notes: tuple[str, ...]) -> None:
     job.runner.say("\n".join(["", screen, *places, ""]))
 
 
-def _suggestions(job: Job, reviewed: ReviewedJob, report: Report) -> Suggestions:
-    """What checks would write, or what the workflow's agents changed, as far as it fits the pull
-    request's lines.
+def _suggestions(job: Job, reviewed: ReviewedJob, files: JobFiles, report: Report) -> Suggestions:
+    """What checks would write, or what the workflow's agents changed and may leave the job, as far
+    as it fits the pull request's lines.
     """
     may_suggest = job.suggests and job.inputs.review_comments
     if reviewed.workflow_run is None:
         return _suggested_repairs(reviewed.review, report) if may_suggest else Suggestions()
     workflow_run = reviewed.workflow_run
-    if workflow_run.change is None or workflow_run.patch is None:
+    if workflow_run.change is None or workflow_run.patch is None or not files.may_leave:
         return Suggestions()
     patch = workflow_run.patch
     place = made_patch_clause(report, patch.name)
@@ -355,11 +393,13 @@ def _set_outputs(job: Job, posted: Posted, texts: Mapping[str, str]) -> None:
     )
 
 
-def _save_artifact(job: Job, report: Report, bundle: Path | None) -> list[str]:
+def _save_artifact(job: Job, report: Report, files: JobFiles) -> list[str]:
     """Put what is uploaded beside the report; a sentence if something could not be."""
-    if job.inputs.artifact == "none" or bundle is None:
+    bundle = files.bundle
+    if files.artifact == "none" or bundle is None:
         return []
-    is_full = job.inputs.artifact == "full"
+    is_full = files.artifact == "full"
+    names = [name for name in UPLOADED if files.may_leave or name != MADE_PATCH]
     earlier = EarlierRound(record_round(report.round)) if is_further(report.round) else None
     try:
         if is_full:
@@ -367,7 +407,7 @@ def _save_artifact(job: Job, report: Report, bundle: Path | None) -> list[str]:
         else:
             page = render_verdict_page(report.summary, earlier)
         (job.folder / "report.html").write_text(page, encoding="utf-8")
-        for name in UPLOADED:
+        for name in names:
             if (bundle / name).is_file():
                 shutil.copyfile(bundle / name, job.folder / name)
         if is_full:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import Environment
+from vibe_gate.domain.leaving import may_leave
 from vibe_gate.errors import GateError
 from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.lines_since import LinesBetween, lines_between
+from vibe_gate.store.run_result import read_bundle
 
 MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
@@ -43,6 +45,19 @@ def lines_since(
 def stored_patch(bundle: Path | None) -> str:
     """The change as a run keeps it, redacted; "" if there is none that comments could quote."""
     return "" if bundle is None else read_patch(bundle / PATCH)
+
+
+def run_may_leave(bundle: Path) -> bool:
+    """Whether a run's conversations, and what its agents changed, may leave the clone: into comments,
+    suggested changes and artifacts.
+
+    `artifact: none` does not decide this: it says which files are uploaded, and comments have inputs
+    of their own. A run that cannot be read stays.
+    """
+    try:
+        return may_leave(read_bundle(bundle).run_document.get("shown"))
+    except GateError:
+        return False
 
 
 def read_patch(patch_file: Path) -> str:
