@@ -17,6 +17,7 @@ import pytest
 from command import Done, vibe_gate
 from faces import events
 from faces.jobs import Project, todos
+from repos import Repo
 
 pytestmark = pytest.mark.slow
 
@@ -225,8 +226,8 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert done.code == 0, done.out + done.err
     assert len(forked.ours) == 1
     assert "that is not verified" in forked.ours[0]
-    assert "Without diffs: only the summary of the run was at hand" in forked.ours[0]
-    assert "```diff" not in forked.ours[0]
+    assert re.search(r"(?m)^  ```diff\n  @@ .*\n(?:  .*\n)*  \+# TODO", forked.ours[0])
+    assert "Diffs of 1 file, riskiest first" in forked.ours[0]
     assert (
         forked.checkout / "src" / "a.py"
     ).read_text() == "x = 1\n"  # the head is never checked out
@@ -235,6 +236,37 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert forked.outputs["verdict"] == "fail"
     assert forked.outputs["comment-url"]
     assert "runs/99" in forked.ours[0]
+
+
+def test_the_lines_beside_a_fork_s_findings_are_those_of_its_commits_without_secrets(forked):
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+    head = forked.push("topic", **{"src/a.py": f"x = 1\n# TODO 0\nkey = '{secret}'\n"})
+    forked.pull(head)
+    reviewed(forked, head)
+    folder = next(forked.place.glob(f"artifact-{head[:6]}"))
+    document = json.loads((folder / "summary.json").read_text())
+    findings = document["findings"][0]
+    for line in (1, 2, 3, 900):  # the last is no line of the change
+        claimed = findings | {"line": line, "end_line": line, "fingerprint": f"{line:016x}"}
+        (folder / "summary.json").write_text(json.dumps(document | {"findings": [claimed]}))
+        assert relayed(forked, folder).code == 0
+        body = forked.ours[0]
+        assert secret not in body + forked.summary
+        assert ("  ```diff" in body) == (line < 900)
+        assert "+# TODO 0\n" in body
+
+
+def test_commits_that_cannot_be_fetched_leave_a_fork_s_comment_without_diffs(forked):
+    forked.check_out(forked.main(), depth=1)
+    event = events.workflow_run(forked.github.pulls[7].head_sha, origin="eve/hello")
+    Repo(forked.checkout, forked.environ).git("remote", "set-url", "origin", "file:///nowhere")
+    done = vibe_gate(
+        "post", "--from-artifact", str(artifact_of(forked)),
+        cwd=forked.checkout, environ=forked.job("workflow_run", event),
+    )  # fmt: skip
+    assert done.code == 0, done.out + done.err
+    assert "Without diffs: the lines of the change could not be read" in forked.ours[0]
+    assert "```diff" not in forked.ours[0]
 
 
 def test_the_second_round_of_a_fork_knows_which_lines_changed(forked):

@@ -270,4 +270,4 @@ def test_without_the_change_at_hand_the_comment_says_that_it_has_no_diffs():
     report = replace(report_of(EDIT, (finding(line=13),)), patch="")
     body = render_comment(report)
     assert "```diff" not in body
-    assert "Without diffs: only the summary of the run was at hand" in body
+    assert "Without diffs: the lines of the change could not be read, or are too many." in body

@@ -105,7 +105,7 @@ def _missing_diffs(report: Report) -> str:
     """That the change's lines are not shown, if there are findings at lines; else ""."""
     if report.patch or not any(finding.line for finding in report.summary.findings):
         return ""
-    return "Without diffs: only the summary of the run was at hand, or its change is too large."
+    return "Without diffs: the lines of the change could not be read, or are too many."
 
 
 def _repeat_lines(report: Report) -> Iterator[str]:

@@ -10,7 +10,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, GateError, IntegrityError, UsageError
 from vibe_gate.faces.action.incoming import read_artifacts
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
-from vibe_gate.faces.action.report_inputs import lines_since
+from vibe_gate.faces.action.report_inputs import lines_since, pull_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.trigger import Trigger, read_trigger
 from vibe_gate.forge import Forge, Pull, open_forge
@@ -53,11 +53,17 @@ def _relay(runner: Runner, folder: Path) -> int:
         runner.api_url, inputs.github_token, trigger.repository, network=runner.environment.network
     ) as forge:
         pull = _pull(runner, inputs, trigger, forge)
+        credentials = Credentials(runner.server_url, inputs.github_token)
+        patch = pull_patch(
+            runner.start, runner.environment, pull.base_sha, trigger.head, credentials
+        )
         for claim in claims:
             claim_inputs = inputs
             if len(claims) > 1:
                 claim_inputs = inputs.model_copy(update={"rubrics": _rubric_ids(claim)})
-            posted = _post(runner, claim_inputs, trigger, forge, pull, claim)
+            posting = _posting(runner, claim_inputs, trigger, pull)
+            report = _report(runner, claim_inputs, trigger, pull, patch, claim)
+            posted = post_report(posting, forge, report)
             _report_posted(runner, posted)
             if inputs.comment and not posted.comment_url:
                 exit_code = INCONCLUSIVE
@@ -121,27 +127,32 @@ def _is_of(pull: Pull, trigger: Trigger) -> bool:
     return pull.origin.casefold() == trigger.origin.casefold() and pull.head_ref == trigger.branch
 
 
-def _post(
-    runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, claim: Summary
-) -> Posted:
+def _posting(runner: Runner, inputs: Inputs, trigger: Trigger, pull: Pull) -> Posting:
     credentials = Credentials(runner.server_url, inputs.github_token)
-    posting = Posting(
+    return Posting(
         head=trigger.head,
         number=pull.number,
         comment=inputs.comment,
         check_run=inputs.check_run,
         since=lines_since(runner.start, runner.environment, trigger.head, credentials),
     )
+
+
+def _report(
+    runner: Runner, inputs: Inputs, trigger: Trigger, pull: Pull, patch: str, claim: Summary
+) -> Report:
+    """The claim as it is posted, with the lines of the real change."""
     remark = (
         f"A job that the pull request controls claims {claim.outcome}; that is not verified. "
         "Not reviewed until a job or a person with write access reviews it."
     )
     summary = unverified(claim)
-    report = Report(
+    return Report(
         summary,
         (),
         first_round(summary.findings, trigger.head),
         runner.links(trigger.repository, trigger.head, run=trigger.run),
+        patch,
         name=inputs.name,
         review=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
         fork=trigger.fork,
@@ -149,7 +160,6 @@ def _post(
         remarks=(remark,),
         claimed=True,
     )
-    return post_report(posting, forge, report)
 
 
 def unverified(claim: Summary) -> Summary:

@@ -11,9 +11,10 @@ from pathlib import Path
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.leaving import may_leave
-from vibe_gate.errors import GateError
+from vibe_gate.errors import GateError, RevisionError
 from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.lines_since import LinesBetween, lines_between
+from vibe_gate.secrets import Redactor
 from vibe_gate.store.run_result import read_bundle
 
 MAX_PATCH = 16 << 20
@@ -45,6 +46,34 @@ def lines_since(
 def stored_patch(bundle: Path | None) -> str:
     """The change as a run keeps it, redacted; "" if there is none that comments could quote."""
     return "" if bundle is None else read_patch(bundle / PATCH)
+
+
+def pull_patch(
+    start: Path, environment: Environment, base: str, head: str, credentials: Credentials
+) -> str:
+    """What a pull request changes, from its commits and redacted: from where the commits `base` and
+    `head` parted to `head`, of which nothing is checked out.
+
+    "" if the commits cannot be had, or if comments could not quote it.
+    """
+    try:
+        with open_repository(start, environment) as repository:
+
+            def has_merge_base() -> bool:
+                try:
+                    return bool(repository.merge_base(base, head, f"{base}...{head}"))
+                except RevisionError:
+                    return False
+
+            if repository.fetch((base, head), has_merge_base, credentials):
+                return ""
+            change = repository.change(Selection("merge_base", base, head))
+            patch = repository.patch(change)
+    except GateError:
+        return ""
+    if len(patch) > MAX_PATCH:
+        return ""
+    return Redactor(environment.variables).data(patch).decode("utf-8", "surrogateescape")
 
 
 def run_may_leave(bundle: Path) -> bool:
