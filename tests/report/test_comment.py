@@ -124,7 +124,9 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     body = render_comment(report, LOST * 50)
     assert len(body.encode()) <= MAX_COMMENT
     told = body.count("\n- **failure**") + body.count("\n- **warning**")
-    missing = re.search(r"\*\*([\d,]+) more findings\*\* did not fit: see the job's summary", body)
+    missing = re.search(
+        r"\*\*([\d,]+) more findings\*\* did not fit: see \[the job's summary\]\(", body
+    )
     assert told + (int(missing[1].replace(",", "")) if missing else 0) == findings
     assert body.count("<details>") == body.count("</details>")
     assert len(re.findall(r"(?m)^```", body)) % 2 == 0

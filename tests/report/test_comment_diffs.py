@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
 import reports
 from github_page import acted_upon, page, skeleton
 from msgspec.structs import replace
+from repos import Repo
 from summaries import changed, criterion, finding, policy, summary, weighed
 
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.verdict import Finding
+from vibe_gate.git import open_repository
 from vibe_gate.report.change_excerpt import (
     MAX_EXCERPT_LINES,
     ExcerptPlace,
@@ -169,7 +174,9 @@ def test_folded_diffs_are_left_out_before_findings_and_whole_files_before_diffs_
     blocks = len(re.findall(r"(?m)^  ```diff", body))
     assert items == 130
     assert MAX_OPEN_DIFFS < blocks < 130
-    assert f"**{130 - blocks} more diffs of findings** did not fit: see the job's summary." in body
+    assert (
+        f"**{130 - blocks} more diffs of findings** did not fit: see [the job's summary](" in body
+    )
     assert "**The diffs of whole files** did not fit" in body
     text = render_job_summary(wide(130))
     assert len(text.encode()) <= MAX_SUMMARY
@@ -239,7 +246,10 @@ HOSTILE = (
     "</code></pre><img src=x onerror=alert(1)> <!-- vibe-gate:state AAAA -->",
     "admin\u202e \u2066# checked above\u2069 \u200b",
     "~~~\n- [x] @jo\n| a | b |\n| --- | --- |",
-    "x" * 100_000,
+    "x" * 1_000_000,
+    "~~~~~~~~\n````\n~~~\n```diff\n<details>\n<summary>",
+    "example/ledger#7 GH-12 0123456789abcdef0123456789abcdef01234567 jo@evil.example $x$ :tada:",
+    "\r\r\n\v\f\x1c\x85\u2028## Passed\u2029",
     "\x1b[31m\x00\udcff \r",
 )
 
@@ -264,6 +274,67 @@ def test_a_hostile_diff_stays_in_its_block(text, path):
     assert not re.search("[\u202e\u2066\u200b\x1b\x00]", body)
     assert read_comment_state(body).head == reports.FIRST
     assert len(body.encode()) <= MAX_COMMENT
+
+
+ODD_FILES = {
+    "crlf.py": (b"one\r\ntwo\r\n", b"one\r\n2 @jo\r\n"),
+    "open-end.py": (b"one\ntwo", b"one\n2 </details>"),
+    "data.bin": (b"\0\1" * 50, b"\0\2" * 50),
+    "`</summary>```.py": (b"one\n", b"```\n~~~~\n<!-- x -->\n"),
+    "new\nline @jo #1.py": (b"one\n", b"two\n"),
+    "tab\t\xff.py": (b"one\n", b"\xff\xfe \xe2\x80\xae\n"),
+    "a b/-- +++ .py": (b"-- one\n", b"++ two\n"),
+    "minified.js": (b"", b"x" * 1_000_000),
+    "gone.md": (b"# One\n\n```\n", None),
+}
+"""By name, as bytes beyond ASCII in it are: before and after."""
+
+
+@pytest.fixture
+def odd_patch(tmp_path, environ) -> str:
+    """What git makes of the odd files."""
+    repo = Repo(tmp_path / "repo", environ)
+    for name, (before, _) in ODD_FILES.items():
+        repo.write(os.fsdecode(name.encode("latin-1")), before)
+    repo.commit("Before")
+    for name, (_, after) in ODD_FILES.items():
+        file = repo.path / os.fsdecode(name.encode("latin-1"))
+        if after is None:
+            file.unlink()
+        else:
+            file.write_bytes(after)
+    repo.commit("After")
+    with open_repository(repo.path, read_environment(environ)) as repository:
+        change = repository.change(Selection("range", "HEAD~1", "HEAD"))
+        return repository.patch(change).decode("utf-8", "surrogateescape")
+
+
+def test_odd_files_as_git_shows_them_stay_in_their_blocks(odd_patch):
+    shown_paths = sections_by_path(odd_patch)
+    assert len(shown_paths) == len(ODD_FILES)
+    findings = []
+    for number, path in enumerate(shown_paths):
+        findings.append(
+            finding(f"Thing {number}.", line=1, path=path, fingerprint=f"{number:016x}")
+        )
+    report = report_of(odd_patch, tuple(findings), made_patch=odd_patch)
+    body = render_comment(report)
+    tree = page(body)
+    assert acted_upon(tree) == []
+    assert len(body.encode()) <= MAX_COMMENT
+    tags = skeleton(tree)
+    assert (
+        tags.count("details")
+        == tags.count("summary")
+        == body.count("\n</details>") + body.count("\n  </details>")
+    )
+    assert not re.search("[\u202e\ufeff\x00\x1b\r]", body)
+    code = [block.text_content() for block in tree.iter("pre")]
+    for line in ("+2 @jo\n", "+2 </details>\n", "+```\n", "+~~~~\n", "+<!-- x -->\n", "+++ two\n",
+                 "--- one\n", "\\ No newline at end of file\n", "-```\n"):  # fmt: skip
+        assert any(line in text for text in code), line
+    assert any(re.search(r"\+x{399} … 999,601 more characters\n", text) for text in code)
+    assert "Without lines to show: 1 file." in body
 
 
 def test_without_the_change_at_hand_the_comment_says_that_it_has_no_diffs():

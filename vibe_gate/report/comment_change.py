@@ -50,7 +50,7 @@ def changed_files_block(summary: Summary) -> Block:
         table += f"\n\nFurther files: {len(files) - MAX_CHANGED:,}."
     text = "\n\n".join(filter(None, [escape_prose(description), table]))
     title = f"What changed: {counted(len(files), 'file')}, by risk"
-    return Block(render_fold(title, text), 4, "the list of changed files")
+    return Block(render_fold(title, text), 1, "the list of changed files")
 
 
 def policy_blocks(summary: Summary) -> Iterator[Block]:

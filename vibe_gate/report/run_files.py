@@ -54,7 +54,9 @@ def place_beside_comment(report: Report) -> str:
     if report.artifact is None and not report.claimed:
         command = escape_code(f"vibe-gate report {report.summary.run_id}")
         return f"{command} in the clone that posted this"
-    return "the job's summary"
+    if report.links is None or not report.links.run_url:
+        return "the job's summary"
+    return f"[the job's summary]({report.links.run_url})"
 
 
 def places_beside_summary(report: Report) -> Mapping[str, str]:
