@@ -95,6 +95,22 @@ def started(
     return Done(argv, done.returncode, done.stdout, done.stderr)
 
 
+def begun(*argv: str, cwd: Path, environ: Mapping[str, str]) -> subprocess.Popen[str]:
+    """`vibe-gate ARGV` in a process group of its own, as a shell starts it. It is forked, so Ctrl-C
+    is SIGINT to the group; what is about other signals starts an interpreter.
+    """
+    return subprocess.Popen(
+        [forked.programs() / "vibe-gate", *argv],
+        cwd=cwd,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+
+
 def on_a_terminal(
     cwd: Path,
     environ: dict[str, str],

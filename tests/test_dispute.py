@@ -5,10 +5,9 @@ wire.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from contextlib import closing
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 from answers import answers, fails, said
-from command import Done, vibe_gate
+from command import Done, begun, vibe_gate
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Turn
 from wire import answer, answering
@@ -340,17 +339,16 @@ def test_of_two_disputes_at_once_one_is_asked(disputes):
 def test_an_interrupted_dispute_is_not_used_up(disputes):
     name = disputes.find()
     with answering(Hang()) as model:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "vibe_gate", "dispute", name, "--reason", ARGUMENT],
-            cwd=disputes.repo.path,
-            env=disputes.environ | model.environ,
-            stderr=subprocess.DEVNULL,
+        environ = disputes.environ | model.environ
+        process = begun(
+            "dispute", name, "--reason", ARGUMENT, cwd=disputes.repo.path, environ=environ
         )
         ends = time.monotonic() + 60
         while not model.script.requests and time.monotonic() < ends:
             time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
     assert disputes.dispute(name, REFUTED).code == 0
 
 

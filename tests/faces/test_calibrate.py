@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 import tomllib
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from answers import answers, fails, passes
-from command import Done, vibe_gate
+from command import Done, begun, vibe_gate
 from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step
 from wire import answer, answering
@@ -220,14 +219,11 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
     for name in ("one", "two", "three"):
         case(repo, name, "pass", GOOD.replace("path", name))
     with answering(PASSES, Hang()) as model:
-        command = [sys.executable, "-m", "vibe_gate", "calibrate", "--jobs", "1"]
         environ = repo.environ | model.environ
-        running = subprocess.Popen(
-            command, cwd=repo.path, env=environ, stderr=subprocess.PIPE, text=True
-        )
+        running = begun("calibrate", "--jobs", "1", cwd=repo.path, environ=environ)
         while len(model.script.requests) < 2 and running.poll() is None:
             time.sleep(0.02)
-        running.send_signal(signal.SIGINT)
+        os.killpg(running.pid, signal.SIGINT)
         _, err = running.communicate(timeout=200)
     assert running.returncode == 130
     assert err.splitlines() == [

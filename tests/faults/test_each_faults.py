@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from answers import passes
+from command import begun
 from wire import answering
 
 from vibe_gate.gate.chosen import rubric_named
@@ -62,6 +63,14 @@ def start(
     return subprocess.Popen(
         command, cwd=where, env=dict(environ), text=True, process_group=0, **pipes
     )
+
+
+def forked(where: Path, environ: Mapping[str, str], *options: str) -> subprocess.Popen[str]:
+    """The same about four commits and by a judge, without the interpreter's start, which would take
+    most of the time.
+    """
+    argv = ("review", "HEAD~4..HEAD", "--each", "--json", "--rubric", "general", *options)
+    return begun(*argv, cwd=where, environ=environ)
 
 
 def ended(process: subprocess.Popen[str]) -> list[dict]:
@@ -147,15 +156,14 @@ def test_judges_are_asked_once_a_commit_however_often_it_is_interrupted(history,
         one.id
         for one in rubric_named(built_in_gate(FolderFiles(history)), "general").judge_criteria
     ]
-    asked = ("--jobs", "2", "--rubric", "general")
     with answering(passes(*questions), repeat_last=True) as model:
         environ |= model.environ
-        process = start(history, environ, *asked, commits="HEAD~4..HEAD")
+        process = forked(history, environ, "--jobs", "2")
         until(lambda: len(sealed(history)) >= 1)
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=250)
-        *rows, total = ended(start(history, environ, *asked, commits="HEAD~4..HEAD"))
-        again = ended(start(history, environ, *asked, commits="HEAD~4..HEAD"))
+        *rows, total = ended(forked(history, environ, "--jobs", "1"))
+        again = ended(forked(history, environ, "--jobs", "1"))
     assert total["outcomes"]["pass"] == 4, rows[0]
     assert again[-1]["recorded"] == 4
     assert 4 <= len(model.script.requests) <= 4 + 2  # those of the two that were interrupted

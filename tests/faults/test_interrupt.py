@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import sdk_alone
 from answers import answers, fails, passes
+from command import begun, vibe_gate
 from repos import RUBRIC, SWALLOWS, gated, swallowing
 from run.working import WorkingRepo, writes
 from scripted_messages_api import Hang, Usage
@@ -27,15 +29,15 @@ pytestmark = pytest.mark.slow
 PASSES = passes("errors-not-swallowed", "names-are-clear")
 
 
-def start(
-    cwd: Path,
-    environ: Mapping[str, str],
-    *argv: str,
-    command: tuple[str, ...] = ("review", "--commit", "HEAD"),
-) -> subprocess.Popen[bytes]:
-    """A review, or another command, in a process group of its own, as a shell starts it."""
+REVIEW = ("review", "--commit", "HEAD")
+
+
+def start(cwd: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """A review that is an interpreter's own process, in a group of its own, as a shell starts
+    it.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", "vibe_gate", *command, *argv],
+        [sys.executable, "-m", "vibe_gate", *REVIEW],
         cwd=cwd,
         env=dict(environ),
         stdout=subprocess.PIPE,
@@ -148,7 +150,7 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
     command: tuple[str, ...] = ("run", "stages")
     for where, said in steps.items():
         with answering(*said) as model:
-            running = start(repo.path, environ | model.environ, command=command)
+            running = begun(*command, cwd=repo.path, environ=environ | model.environ)
             wait_for(lambda said=said, model=model: len(model.script.requests) == len(said))
             if where == "the command":
                 wait_for(
@@ -159,9 +161,9 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
             wait_for(lambda: not mine(str(tmp_path / "tmp")))
             assert not model.script.unexpected, where
         (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
-        last = err.decode().splitlines()[-1]
+        last = err.splitlines()[-1]
         sentence = f"vibe-gate: interrupted; `vibe-gate resume {run.parent.name}` goes on."
-        assert (running.returncode, last) == (130, sentence), (where, err.decode())
+        assert (running.returncode, last) == (130, sentence), (where, err)
         assert list((tmp_path / "tmp").iterdir()) == [], where
         command = ("resume", run.parent.name)
 
@@ -177,9 +179,10 @@ def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_ans
     repo.write("src/load.py", SWALLOWS)
     repo.commit("Load robustly")
     (tmp_path / "tmp").mkdir()
+    environ |= {"TMPDIR": str(tmp_path / "tmp")}
     paid = answer(PASSES, usage=Usage(1_000, 1_000))
     with answering(paid, paid, Hang(), repeat_last=True) as model:
-        review = start(repo.path, environ | model.environ | {"TMPDIR": str(tmp_path / "tmp")})
+        review = start(repo.path, environ | model.environ | {"PYTHONPATH": str(sdk_alone.SITE)})
         wait_for(lambda: len(model.script.requests) == 3)
         review.kill()
         review.communicate(timeout=200)
@@ -189,9 +192,7 @@ def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_ans
     assert spent == pytest.approx(2 * (1_000 * 2 + 1_000 * 10) / 1_000_000)
     assert {path.name[:14] for path in (tmp_path / "tmp").iterdir()} > {"vibe-gate-run-"}
     with answering(PASSES, repeat_last=True) as model:
-        start(repo.path, environ | model.environ | {"TMPDIR": str(tmp_path / "tmp")}).communicate(
-            timeout=200
-        )
+        vibe_gate(*REVIEW, cwd=repo.path, environ=environ | model.environ)
     assert list((tmp_path / "tmp").iterdir()) == [], "the next review deletes what was left"
 
 
@@ -199,7 +200,8 @@ def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_ans
 def test_two_reviews_at_once_in_one_repository_are_both_right(tmp_path, environ):
     repo = swallowing(tmp_path / "repo", environ)
     with answering(PASSES, repeat_last=True) as model:
-        both = [start(repo.path, environ | model.environ, "--json") for _ in range(2)]
+        environ |= model.environ
+        both = [begun(*REVIEW, "--json", cwd=repo.path, environ=environ) for _ in range(2)]
         results = [review.communicate(timeout=200) for review in both]
     assert [review.returncode for review in both] == [0, 0], results
     documents = [json.loads(out) for out, _ in results]

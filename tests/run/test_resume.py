@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sdk_alone
 from command import Done, started, vibe_gate
 from test_workflows import FIX
 from wire import answering
@@ -61,7 +62,8 @@ def kill_at(at: int, repo: WorkingRepo, workflow: str) -> None:
         return steps[at - 1](request) if callable(steps[at - 1]) else steps[at - 1]
 
     with answering(*steps[: at - 1], kill) as model:
-        environ = {**repo.environ, **model.environ, "PYTHONPATH": str(ROOT)}
+        path = f"{ROOT}:{sdk_alone.SITE}"  # so that its agent is the quick one
+        environ = {**repo.environ, **model.environ, "PYTHONPATH": path}
         argv = [sys.executable, "-m", "vibe_gate", "run", workflow]
         running = subprocess.Popen(
             argv, cwd=repo.path, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL

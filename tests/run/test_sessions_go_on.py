@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import sdk_alone
 from command import Done, vibe_gate
 from scripted_messages_api import Hang, ToolUse, Turn
 from wire import answering
@@ -257,6 +258,7 @@ def test_a_turn_that_was_killed_is_begun_again_in_its_session_from_the_last_fini
 
 def begun(repo: Talk, environ, prompt: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "vibe_gate", "sessions", "continue", prompt]
+    environ = {**environ, "PYTHONPATH": str(sdk_alone.SITE)}  # so that the CLI is that on PATH
     return subprocess.Popen(
         command, cwd=repo.path, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
