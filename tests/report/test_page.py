@@ -46,7 +46,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     kinds = {
         "small": {},
         "big": big,
-        "hostile": {"attack": ATTACK},
+        "hostile": {"attack": ATTACK, "spread": True},
+        "spread": {"spread": True},
         "voided": {"voided": True},
         "written": {},
     }
@@ -105,6 +106,27 @@ def test_a_finding_leads_to_its_line_its_vote_and_the_conversation_and_back(
     expect(tab.locator("tr[data-c='quality/types'] [data-vote='1']")).to_be_focused()
     tab.go_back()
     expect(detail).to_be_visible()
+
+
+def test_a_finding_with_several_places_is_told_in_full_at_the_first_which_the_others_lead_to(
+    tab: Page, pages: dict[str, str]
+) -> None:
+    tab.goto(pages["spread"])
+    first, second, third = tab.locator(".finding").first.locator(".place").all()
+    first.click()
+    expect(tab.locator(".line.target + .finding")).to_contain_text("A number is no text.")
+    further = tab.locator(".line.target + .finding")
+    tab.go_back()
+    second.click()
+    expect(further).to_have_text("failure also here; in full at src/part1/module_1.py:11 why")
+    tab.go_back()
+    third.click()
+    expect(tab.locator(".viewer .path")).to_contain_text("src/part0/module_0.py")
+    expect(further).to_have_text("failure also here; in full at src/part1/module_1.py:11 why")
+    further.get_by_role("link", name="src/part1/module_1.py:11").click()
+    expect(tab.locator(".viewer .path")).to_contain_text("src/part1/module_1.py")
+    expect(further).to_contain_text("A number is no text.")
+    expect(tab.locator(".file[aria-current] .badge")).to_have_text("1")
 
 
 def test_a_finding_leads_to_its_line_the_turn_that_wrote_it_and_the_prompt_and_back(

@@ -15,7 +15,7 @@ from summaries import changed, criterion, finding, rubric
 
 from vibe_gate.domain.summary import ChangedFile, Cost, Summary, Unreviewed
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
-from vibe_gate.domain.verdict import CheckedEvidence
+from vibe_gate.domain.verdict import CheckedEvidence, FindingPlace
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import open_store
@@ -41,12 +41,14 @@ def write(
     calls: int = 5,
     attack: str = "",
     voided: bool = False,
+    spread: bool = False,
     **about: object,
 ) -> Path:
     """A failed run with a finding in its second file, kept below `root`; its bundle.
 
     `calls` tool calls of an agent follow a judge's turn; the fifth is refused. The judge's answer
-    is `voided`: it does not count. `attack` stands in names, contents, messages and results.
+    is `voided`: it does not count. The first finding is `spread`: it has two more places, one in the
+    first file. `attack` stands in names, contents, messages and results.
     `about` is more of run.json.
     """
     run = open_store(root, OneSecretRedactor(), Clock(7)).begin(
@@ -67,7 +69,10 @@ def write(
     _judge(run, told[min(1, files - 1)].path, attack)
     _agent(run, calls, attack)
     run.event("verdict.decided", outcome="fail", exit_code=1)
-    run.seal(_summary(run, told, attack, voided))
+    summary = _summary(run, told, attack, voided)
+    if spread:
+        summary = _spread(summary)
+    run.seal(summary)
     assert run.lost is None, run.lost
     return run.directory
 
@@ -259,3 +264,13 @@ def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bo
         "cost": Cost(usd=0.2625, basis="known", by_node={"judge-quality": 0.0125, "fix": 0.25}),
     }
     return replace(base, **told)
+
+
+def _spread(summary: Summary) -> Summary:
+    """The summary with two more places of its first finding."""
+    first, *others = summary.findings
+    other_places = (
+        FindingPlace(path=first.path, line=51, end_line=51),
+        FindingPlace(path=summary.change.files[0].path, line=11, end_line=11),
+    )
+    return replace(summary, findings=(replace(first, other_places=other_places), *others))

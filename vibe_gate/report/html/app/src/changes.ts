@@ -1,6 +1,6 @@
 // The tab with the changed files: of the reviewed change, and of each agent's turn.
 
-import { type Data, type FileEntry, turnName } from "./data";
+import { type Data, type FileEntry, type Finding, turnName } from "./data";
 import { choices, fill, h } from "./dom";
 import { type Place, placeHash } from "./hash";
 import { List } from "./list";
@@ -20,6 +20,8 @@ export class Changes {
   #turn = "";
   #files: FileEntry[] = [];
   #open: FileEntry | null = null;
+  /** Each finding at the first of its places whose file the page has, by its id. */
+  readonly #firsts = new Map<string, Finding>();
 
   constructor(section: HTMLElement, private readonly data: Data, private readonly go: (place: Place) => void) {
     const rows = h("div", { class: "filelist", role: "group", "aria-label": "Changed files" });
@@ -33,6 +35,10 @@ export class Changes {
     this.#of = choices("Whose changes", "the reviewed change", names, () => this.#choose());
     if (changed.length) side.prepend(this.#of);
     if (!data.files.length) this.#turn = this.#of.value = changed[0]?.id ?? "";
+    for (const finding of data.findings) {
+      const isOnPage = data.files.some((file) => isAbout(finding, file));
+      if (isOnPage && !this.#firsts.has(finding.id)) this.#firsts.set(finding.id, finding);
+    }
     this.#list();
   }
 
@@ -58,6 +64,7 @@ export class Changes {
     this.#rows.refresh();
     const remarks = {
       findings: this.#findings(found),
+      firsts: this.#firsts,
       unreviewed: this.#turn ? [] : this.data.unreviewed.filter((each) => each.path === found.path),
       written: this.#turn ? [] : this.data.written.filter((each) => each[0] === found.path),
       writers: this.data.writers,
@@ -70,9 +77,7 @@ export class Changes {
   }
 
   #findings(file: FileEntry): Data["findings"] {
-    if (this.#turn) return [];
-    const { path, old_path } = file;
-    return this.data.findings.filter((each) => each.path === path || (each.side === "before" && each.path === old_path));
+    return this.#turn ? [] : this.data.findings.filter((finding) => isAbout(finding, file));
   }
 
   #choose(): void {
@@ -100,4 +105,8 @@ export class Changes {
       count ? h("span", { class: "badge fail", title: `${count} finding${count > 1 ? "s" : ""}` }, count) : null,
       h("span", { class: "plus" }, `+${file.added}`), h("span", { class: "minus" }, `−${file.deleted}`));
   }
+}
+
+function isAbout({ path, side }: Finding, file: FileEntry): boolean {
+  return path === file.path || (side === "before" && path === file.old_path);
 }

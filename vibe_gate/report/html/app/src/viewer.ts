@@ -12,6 +12,8 @@ import { counted, visible } from "./visible";
 /** What belongs to the lines of a file of the reviewed change. */
 export interface Remarks {
   findings: readonly Finding[];
+  /** Where each finding stands in full, by its id. */
+  firsts: ReadonlyMap<string, Finding>;
   unreviewed: Data["unreviewed"];
   written: readonly Written[];
   writers: Data["writers"];
@@ -37,7 +39,7 @@ export class Viewer {
   readonly #list: List;
   #file: FileEntry | null = null;
   #turn = "";
-  #remarks: Remarks = { findings: [], unreviewed: [], written: [], writers: [] };
+  #remarks: Remarks = { findings: [], firsts: new Map(), unreviewed: [], written: [], writers: [] };
   #before = side("", "");
   #after = side("", "");
   #shown: Range[] = [];
@@ -241,12 +243,23 @@ export class Viewer {
 
   #finding(finding: Finding): HTMLElement {
     const { id, level, criterion, line, message } = finding;
+    const first = this.#remarks.firsts.get(id);
+    if (first && first !== finding) return furtherPlace(finding, first);
     return h("div", { class: `pinned finding ${level}` },
       h("p", {}, h("span", { class: "level" }, level), " ",
         criterion ? h("a", { href: placeHash({ kind: "criterion", name: criterion, vote: 0 }) }, criterion) : null, " ",
         h("a", { href: id, class: "why" }, "why"), " ", line ? h("small", {}, `line ${line}`) : null),
       h("p", {}, message));
   }
+}
+
+/** A finding at another of its places: a line that leads to where it stands in full. */
+function furtherPlace({ id, level }: Finding, { path, line, side }: Finding): HTMLElement {
+  const before = side === "before";
+  return h("div", { class: `pinned finding ${level}` },
+    h("p", {}, h("span", { class: "level" }, level), " also here; in full at ",
+      h("a", { href: placeHash({ kind: "file", turn: "", path, line, before }) }, line ? `${path}:${line}` : path), " ",
+      h("a", { href: id, class: "why" }, "why")));
 }
 
 function isWritten(item: Item): item is Written {
