@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -14,10 +15,12 @@ from test_workflows import FIX
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 
+from vibe_gate import Agent, RunResult, run_agent
 from vibe_gate.domain.begun_run import BegunRun, resume_request
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.run.repeated_run import kept_run_to_repeat
+from vibe_gate.run.resume import can_resume, kept_run
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -242,6 +245,34 @@ def test_a_run_that_did_not_end_and_one_that_came_from_elsewhere_are_refused(rep
     )  # fmt: skip
 
 
+@pytest.mark.slow
+def test_an_agent_that_a_script_ran_is_repeated_as_it_was_defined_there(repo, monkeypatch):
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    agent = Agent(id="mine", system_prompt="You say whether it is well.", max_turns=7)
+    monkeypatch.chdir(repo.path)
+    with answering({"ok": True}) as model:
+        for name, value in (repo.environ | model.environ).items():
+            monkeypatch.setenv(name, value)
+        result = asyncio.run(await_agent(agent, "Is it?", schema=schema))
+        other = asyncio.run(await_agent(agent, "And now?", context=result))
+    run_id = result.bundle_dir.parents[2].name
+    done = replay(repo, run_id, steps=({"ok": False},))
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[2:6] == [
+        "outcome   pass in both",
+        "stage     mine: another last message",
+        '          -  "ok": true',
+        '          +  "ok": false',
+    ]
+    handed_over = replay(repo, other.bundle_dir.parents[2].name)
+    assert (handed_over.code, "a script or a test began it" in handed_over.err) == (2, True)
+    assert vibe_gate("resume", cwd=repo.path, environ=repo.environ).code == 2
+
+
+async def await_agent(agent: Agent, prompt: str, **fields: Any) -> RunResult:
+    return await run_agent(agent, prompt, **fields)
+
+
 REQUEST: dict[str, Any] = {
     "selection": {"kind": "worktree", "left": "HEAD", "right": "HEAD", "also": ""},
     "base": None,
@@ -291,6 +322,39 @@ def test_what_the_clone_did_not_note_is_never_repeated(document, noted, error, s
     with pytest.raises(error) as refused:
         kept_run_to_repeat(ENTRY, DOCUMENT | document, begun)
     assert sentence in str(refused.value)
+
+
+AGENT_RUN: dict[str, Any] = {
+    "agent": {"schema": 1, "id": "mine"},
+    "schema": None,
+    "model": None,
+    "timeout_s": None,
+    "max_cost_usd": 0.5,
+}
+
+
+def test_one_agent_of_a_script_is_noted_and_cannot_be_resumed():
+    document = DOCUMENT | {"agent_run": AGENT_RUN}
+    begun = BegunRun("", resume_request(document))
+    begun_run = kept_run_to_repeat(ENTRY, document, begun)
+    assert begun_run.agent_run is not None
+    assert begun_run.agent_run.agent == Agent(id="mine")
+    assert (can_resume(begun), can_resume(BegunRun("", resume_request(DOCUMENT)))) == (False, True)
+    with pytest.raises(UsageError, match="cannot be resumed"):
+        kept_run(ENTRY, document, begun)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        DOCUMENT | {"prompt": "Use [redacted:github-token:0a1b2c3d]."},
+        DOCUMENT
+        | {"agent_run": AGENT_RUN | {"agent": {"id": "mine", "system_prompt": "[redacted:x:0]"}}},
+    ],
+)
+def test_a_secret_in_what_an_agent_was_asked_is_not_asked_again(document):
+    with pytest.raises(UsageError, match="there was a secret"):
+        kept_run_to_repeat(ENTRY, document, BegunRun("", resume_request(document)))
 
 
 def test_a_run_that_went_on_with_a_session_is_not_repeated():

@@ -18,6 +18,7 @@ RESUMED_FIELDS = (
     "definitions",
     "trusted",
     "request",
+    "agent_run",
 )
 """Fields of run.json by which a run is resumed, or repeated, as they were when it began."""
 
@@ -36,5 +37,5 @@ def resume_request(run_document: Mapping[str, Any]) -> str:
     """The fields of a run.json by which the run is resumed, as JSON; "" of a run that cannot be."""
     if "request" not in run_document:
         return ""
-    fields = {name: run_document.get(name) for name in RESUMED_FIELDS}
+    fields = {name: run_document[name] for name in RESUMED_FIELDS if name in run_document}
     return json.dumps(fields, sort_keys=True)

@@ -21,6 +21,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import list_names
 from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import GateError, StorageError, UsageError
@@ -31,6 +32,9 @@ from vibe_gate.store.run_result import read_bundle
 
 SHOWN_DEFINITIONS = 3
 """Of those that differ, in one sentence."""
+
+_PLACEHOLDER = "[redacted:"
+"""How it begins what stands in place of a secret."""
 
 
 class RepeatedRun(Struct, frozen=True):
@@ -44,22 +48,17 @@ class RepeatedRun(Struct, frozen=True):
     definitions: str | None = None
     """Where the user has definitions read, in place of those that the run began with."""
 
-    asked_nodes: frozenset[str] = frozenset()
-    """The agents' nodes that the run came to."""
+    is_interactive: bool = False
+    """Whether a person was asked before agents began."""
 
-    denied_nodes: frozenset[str] = frozenset()
-    """Of these, those that a person left out."""
-
-    @property
-    def is_interactive(self) -> bool:
-        """Whether a person was asked before each agent."""
-        return self.begun_run.mode == "interactive" or bool(self.denied_nodes)
+    approved_nodes: frozenset[str] = frozenset()
+    """Those of agents that began."""
 
     def approve(self, node: str, agent: Agent, prompt: str, usd: float) -> bool:
-        """As an Approve: whether a person let the agent begin in the run; False if none was asked
-        about it.
+        """As an Approve: whether the agent began in the run; False if a person denied it, or nobody
+        was asked about it.
         """
-        return node in self.asked_nodes and node not in self.denied_nodes
+        return node in self.approved_nodes
 
     @property
     def run_id(self) -> str:
@@ -93,6 +92,11 @@ def kept_run_to_repeat(
         raise UsageError(
             f"Run {entry.run_id} cannot be repeated: it went on with a session, which is no longer "
             "as it was then. `vibe-gate sessions fork` begins another one from it."
+        )
+    if _PLACEHOLDER in begun_run.prompt or _PLACEHOLDER in str(plain(begun_run.agent_run)):
+        raise UsageError(
+            f"Run {entry.run_id} cannot be repeated: there was a secret in what its agent was asked, "
+            "and no bundle keeps it."
         )
     return begun_run
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.begun_run import RESUMED_FIELDS, BegunRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change, Selection
@@ -32,6 +33,17 @@ RUN_FIELDS = ("agent", "session", "model", "reviewing", "apply", "fix")
 """Fields of a RunRequest that it keeps."""
 
 
+_AGENT_RUN = "agent_run"
+
+
+def _require_model(name: str, model: str | None) -> None:
+    try:
+        if model is not None:
+            model_name(model)
+    except ValueError as error:
+        raise ValueError(f"{name}.model: {error}") from None
+
+
 class KeptRequest(Struct, frozen=True, kw_only=True):
     """What is kept of a RunRequest, so that it can be made again."""
 
@@ -51,17 +63,26 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
         """ValueError: the model is a word that the agent's command line would take for something
         else.
         """
-        try:
-            if self.model is not None:
-                model_name(self.model)
-        except ValueError as error:
-            raise ValueError(f"request.model: {error}") from None
+        _require_model("request", self.model)
 
     def review(self, **fields: Any) -> ReviewRequest:  # noqa: ANN401
         """The review's request; `fields` as of ReviewRequest."""
         return ReviewRequest(
             self.selection, **{name: getattr(self, name) for name in REVIEW_FIELDS}, **fields
         )
+
+
+class KeptAgentRun(Struct, frozen=True, kw_only=True):
+    """What is kept of one agent that a script ran, so that it can be run again: all but its prompt.
+    None as of StageRequest.
+    """
+
+    agent: Agent
+    schema: dict[str, Any] | None = None
+    """The JSON schema of the answer."""
+    model: str | None = None
+    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    max_cost_usd: Annotated[float, Meta(gt=0)] | None = None
 
 
 class KeptChange(Struct, frozen=True, kw_only=True):
@@ -105,6 +126,8 @@ class KeptRun(Struct, frozen=True, kw_only=True):
     """Digests by name."""
     trusted: KeptGate = KeptGate()
     """An earlier version did not note it."""
+    agent_run: KeptAgentRun | None = None
+    """Of a script's run of one agent."""
     request: KeptRequest
 
     def require_same(self, change: Change, gate: Gate) -> None:
@@ -146,14 +169,18 @@ def kept_run(
             "(it was imported or copied), and its prompt would run with your key. "
             "Begin a run of your own: `vibe-gate run`."
         )
-    if not begun.request:
+    if use == "resumed" and not can_resume(begun):
         raise UsageError(
-            f"Run {run.run_id} cannot be {use}: only what `vibe-gate run` began can. "
+            f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. "
             "Begin it again."
         )
+    if not begun.request:
+        raise UsageError(
+            f"Run {run.run_id} cannot be repeated: a script or a test began it, and its code is "
+            "not in the bundle. Begin it again there."
+        )
     record = _parse_record(begun)
-    noted_names = [name for name in RESUMED_FIELDS if name in record]
-    changed_names = [name for name in noted_names if run_document.get(name) != record[name]]
+    changed_names = [name for name in RESUMED_FIELDS if _is_changed(name, record, run_document)]
     if changed_names or run.key != record.get("key"):
         names = ", ".join(changed_names) or "key"
         raise IntegrityError(
@@ -163,6 +190,8 @@ def kept_run(
     try:
         kept_run = read(KeptRun, record)
         kept_run.request.require_model()
+        if kept_run.agent_run is not None:
+            _require_model(_AGENT_RUN, kept_run.agent_run.model)
     except ValueError as error:
         mistake = show_text(first_mistake(error))
         raise UsageError(
@@ -170,6 +199,20 @@ def kept_run(
             "Begin it again."
         ) from None
     return kept_run
+
+
+def _is_changed(name: str, record: Mapping[str, Any], run_document: Mapping[str, Any]) -> bool:
+    """Whether the run.json has another value. An earlier version did not note the revision of the
+    definitions.
+    """
+    if name == "trusted" and name not in record:
+        return False
+    return run_document.get(name) != record.get(name)
+
+
+def can_resume(begun: BegunRun) -> bool:
+    """Whether a run that this clone noted so is one that can be gone on with: not a script's."""
+    return bool(begun.request) and _AGENT_RUN not in _parse_record(begun)
 
 
 def _parse_record(begun: BegunRun) -> dict[str, Any]:

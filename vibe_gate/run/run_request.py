@@ -18,7 +18,7 @@ from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.run.agent_turns import isolation_of
 from vibe_gate.run.repeated_run import RepeatedRun
-from vibe_gate.run.resume import REVIEW_FIELDS, RUN_FIELDS, KeptRun
+from vibe_gate.run.resume import REVIEW_FIELDS, RUN_FIELDS, KeptAgentRun, KeptRun
 from vibe_gate.run.schedule import run_stages_of_file
 from vibe_gate.run.stage_request import StageRequest
 from vibe_gate.run.stage_result import StageResult
@@ -152,10 +152,26 @@ def one_agent(
             prompt=prompt,
             isolation=isolation_of(definition, gate),
             patch=patch,
+            agent_run=None if patch else _kept_agent_run(stage_request),
             asks_agents=True,
         )
 
     return plan_of_agent
+
+
+def _kept_agent_run(request: StageRequest) -> KeptAgentRun | None:
+    """What the agent can be asked again with; None if results of other runs, a session or another
+    repository are part of it.
+    """
+    if request.context or request.resume or request.workspace:
+        return None
+    return KeptAgentRun(
+        agent=request.agent,
+        schema=None if request.schema is None else dict(request.schema),
+        model=request.model,
+        timeout_s=request.timeout_s,
+        max_cost_usd=request.max_cost_usd,
+    )
 
 
 def _weakest_isolation(agents: Iterable[Agent], gate: Gate) -> Isolation:

@@ -24,6 +24,7 @@ from vibe_gate.context.deadline import GRACE_S, Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Meter, Progress, Tick
 from vibe_gate.context.world import RunContext, World
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.leaving import PRIVATE
@@ -254,9 +255,11 @@ def _open_run(
         "isolation": plan.isolation,
         **request.review.mode.run_fields,
     }
-    is_of_script = request.plan is not None  # whose agents nobody could give again
-    if not is_of_script and request.repeated is None:
+    is_of_script = request.plan is not None
+    if request.repeated is None and (plan.agent_run or not is_of_script):
         fields["request"] = request.as_kept()
+    if is_of_script and plan.agent_run:
+        fields["agent_run"] = plain(plan.agent_run)
     resumed = request.resumed
     resumed_id = resumed.run_id if resumed else ""
     run = open_run(facts, world, deadline, fields=fields, resume=resumed_id, meter=meter)

@@ -18,6 +18,7 @@ from vibe_gate.domain.rubric import Identifier, ModelName
 from vibe_gate.domain.tables import require_right
 from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.errors import DefinitionError
+from vibe_gate.run.resume import KeptAgentRun
 from vibe_gate.run.workflow_steps import Defaults, WorkflowContext
 
 Steps = Callable[[WorkflowContext], Awaitable[object]]
@@ -78,6 +79,11 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     patch: bytes = b""
     """Put into the user's files before it begins."""
+
+    agent_run: KeptAgentRun | None = None
+    """What a script's run of one agent can be repeated with; None if it is no such run, or needs
+    more than plain data.
+    """
 
     asks_agents: bool = False
     """Whether it has a stage of an agent; False of a Python workflow, which nobody knows before it

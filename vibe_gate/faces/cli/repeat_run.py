@@ -5,6 +5,7 @@ out otherwise.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -15,7 +16,7 @@ from vibe_gate.context.mode import RepeatMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe, show_block
-from vibe_gate.domain.event import Graph
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces import progress
@@ -30,8 +31,10 @@ from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.recorded_run import compare_bundles
 from vibe_gate.run.repeated_run import RepeatedRun, kept_run_to_repeat
 from vibe_gate.run.replay import StoredRun, read_stored_run
-from vibe_gate.run.run_request import RunRequest
+from vibe_gate.run.resume import KeptRun, can_resume
+from vibe_gate.run.run_request import RunRequest, one_agent
 from vibe_gate.run.walk import walk_workflow
+from vibe_gate.run.workflow_plan import Plan
 from vibe_gate.store.run_result import read_bundle
 
 
@@ -52,9 +55,11 @@ def repeat_run(
 ) -> int:
     """Repeat the run, and print the comparison; the exit code. GateError."""
     if entry.state in ("running", "incomplete"):
+        begun = runs.begun.get(entry.run_id)
+        is_resumable = begun is not None and can_resume(begun)
+        advice = f" `vibe-gate resume {entry.run_id}` goes on with it." if is_resumable else ""
         raise UsageError(
-            f"Run {entry.run_id} did not end, so there is nothing to compare a repeat with. "
-            f"`vibe-gate resume {entry.run_id}` goes on with it."
+            f"Run {entry.run_id} did not end, so there is nothing to compare a repeat with.{advice}"
         )
     stored_run = read_stored_run(repository, entry, now())
     repeated = _repeated_run(runs, stored_run, options)
@@ -68,17 +73,14 @@ def _repeated_run(runs: StoredRuns, stored_run: StoredRun, options: RepeatOption
     entry = stored_run.entry
     begun_run = kept_run_to_repeat(entry, stored_run.run_document, runs.begun.get(entry.run_id))
     graph = read_bundle(runs.root / entry.bundle).graph()
+    was_denied = any(node.reason == DENIAL for node in graph.nodes)
     return RepeatedRun(
         entry,
         begun_run,
         options.definitions,
-        asked_nodes=frozenset(_agent_nodes(graph)),
-        denied_nodes=frozenset(node.id for node in graph.nodes if node.reason == DENIAL),
+        is_interactive=begun_run.mode == "interactive" or was_denied,
+        approved_nodes=frozenset(node.id for node in graph.nodes if node.turns),
     )
-
-
-def _agent_nodes(graph: Graph) -> list[str]:
-    return [node.id for node in graph.nodes if node.agent]
 
 
 def _request(repeated: RepeatedRun, options: RepeatOptions) -> RunRequest:
@@ -91,11 +93,27 @@ def _request(repeated: RepeatedRun, options: RepeatOptions) -> RunRequest:
         workflow="" if request.agent else begun_run.workflow,
         agent=request.agent,
         prompt=begun_run.prompt,
+        plan=_plan_of_script(begun_run),
         model=request.model,
         interactive=repeated.is_interactive,
         fix=request.fix,
         reviewing=request.reviewing,
         repeated=repeated,
+    )
+
+
+def _plan_of_script(begun_run: KeptRun) -> Callable[[Gate], Plan] | None:
+    """The plan of a script's run of one agent; None of a run of the command line."""
+    agent_run = begun_run.agent_run
+    if agent_run is None:
+        return None
+    return one_agent(
+        agent_run.agent,
+        begun_run.prompt,
+        schema=agent_run.schema,
+        model=agent_run.model,
+        timeout_s=agent_run.timeout_s,
+        max_cost_usd=agent_run.max_cost_usd,
     )
 
 

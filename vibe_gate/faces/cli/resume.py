@@ -19,7 +19,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_wire,
 )
 from vibe_gate.faces.process_environment import read_process_environment
-from vibe_gate.run.resume import KeptRun, kept_run
+from vibe_gate.run.resume import KeptRun, can_resume, kept_run
 from vibe_gate.run.run_request import RunRequest
 from vibe_gate.store.run_result import RunResult
 
@@ -79,7 +79,7 @@ def _newest_unfinished(runs: StoredRuns) -> str:
     resumable = []
     for run_id in begun:
         run = runs.begun[run_id]
-        if run.request and run.worktree == worktree:
+        if run.worktree == worktree and can_resume(run):
             resumable.append(run_id)
     if not resumable:
         foreign = ""
