@@ -732,11 +732,9 @@ def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(wal
     assert (summary.outcome, summary.cost.basis) == ("pass", "known")
     turn = walk.repo.path / summary.bundle / "nodes/judge-quality/turn-001"
     told = json.loads((turn / "summary.json").read_text())["metrics"]["totalCostUsd"]
-    usage = [
-        json.loads(line)
-        for line in (turn / "events.ndjson").read_text().splitlines()
-        if '"usage"' in line
-    ][-1]
+    events = [json.loads(line) for line in (turn / "events.ndjson").read_text().splitlines()]
+    *answers, usage = [event for event in events if event["type"] == "usage"]
+    assert answers and sum(answer["cost"] for answer in answers) == pytest.approx(usage["cost"])
     by_node, by_model = summary.cost.by_node, summary.cost.by_model
     costs = (told, usage["cost"], summary.cost.usd, *by_node.values(), *by_model.values())
     assert costs == pytest.approx([summary.cost.usd] * 5)

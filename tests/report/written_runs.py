@@ -162,7 +162,13 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
         }
     )
     turn.event(
-        {"type": "usage", "tokens": {"input": 900, "output": 60}, "cost": 0.0125, "basis": "known"}
+        {
+            "type": "usage",
+            "total": True,
+            "tokens": {"input": 900, "output": 60},
+            "cost": 0.0125,
+            "basis": "known",
+        }
     )
     turn.seal(Ended())
     run.event("node.status", "judge-quality", status="DONE")

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import Content
-from vibe_gate.domain.wire import SessionCost, TurnResult
+from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 
 
 class SessionRecord(Protocol):
@@ -65,6 +65,9 @@ class ModelGateway(Protocol):
         The session may spend `ceiling_usd` of the run's budget, and waits `timeout_s` for an
         overloaded API. A `working` agent may go on after a cut answer.
         """
+
+    def price(self, model: str, tokens: Mapping[str, int]) -> ModelCost:
+        """What tokens of a model cost, by the prices that are known now."""
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
         """What the session at `url` cost, given what the agent's program counted. The run's one

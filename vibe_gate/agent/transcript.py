@@ -126,12 +126,16 @@ def _tokens(usage: Item) -> dict[str, int]:
     uncached = counted_tokens(usage.get("input_tokens"))
     read = counted_tokens(usage.get("cache_read_input_tokens"))
     written = counted_tokens(usage.get("cache_creation_input_tokens"))
-    return {
+    tokens = {
         "input": uncached + read + written,
         "output": counted_tokens(usage.get("output_tokens")),
         "cache_read": read,
         "cache_write": written,
     }
+    lifetimes = usage.get("cache_creation")
+    if isinstance(lifetimes, dict) and lifetimes.get("ephemeral_1h_input_tokens"):
+        tokens["cache_write_1h"] = counted_tokens(lifetimes["ephemeral_1h_input_tokens"])
+    return tokens
 
 
 def answer_ids(message: object) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.agent.agent_environment import AgentEnvironment
+from vibe_gate.agent.answer_costs import AnswerCosts
 from vibe_gate.agent.cli_process import CliProcess, gateway_variables, program_variables
 from vibe_gate.agent.protocols import ModelGateway, RunRecord, SessionRecord
 from vibe_gate.agent.sdk import find_cli
@@ -58,8 +59,13 @@ async def run_turn(
         timeout_s=min(turn.timeout_s, turn.patience_s),
     )
     model = gateway_variables(url) if url else gateway.cloud
-    session = await _observed(turn, model, turn_record, environment, redact, metered=bool(url))
+    costs = AnswerCosts(turn_record, gateway.price)
+    session = await _observed(
+        turn, model, costs if url else turn_record, environment, redact, metered=bool(url)
+    )
     cost = gateway.settle(turn.node, url, session_cost(session.result))
+    if url:
+        costs.write_rest(cost)
     turn_record.event(_usage_item(cost))
     change = TurnChange()
     unreadable = ""
@@ -164,6 +170,7 @@ def _usage_item(cost: SessionCost) -> dict[str, Any]:
     tokens = {"input": cost.input_tokens, "output": cost.output_tokens}
     item: dict[str, Any] = {
         "type": "usage",
+        "total": True,
         "tokens": tokens,
         "cost": cost.usd,
         "basis": cost.basis,

@@ -4,7 +4,7 @@ exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -82,6 +82,13 @@ class TurnChange(Struct, frozen=True):
 
     after: str = ""
     """A tree id; "" of a turn without a workspace."""
+
+
+def is_usage_total(event: Mapping[str, object]) -> bool:
+    """Whether a usage event of a turn's log is the turn's total, which was settled at its end; the
+    others, together, come to it.
+    """
+    return event.get("total") is True
 
 
 class TodoChanges:

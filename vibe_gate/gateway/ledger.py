@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -217,6 +217,21 @@ class Ledger:
                     return None
                 self._changed.wait()
         return None
+
+    def price(self, model: str, tokens: Mapping[str, int]) -> ModelCost:
+        """As `Gateway.price`."""
+        written = tokens.get("cache_write", 0)
+        written_for_an_hour = min(tokens.get("cache_write_1h", 0), written)
+        read = tokens.get("cache_read", 0)
+        used = Usage(
+            input=tokens.get("input", 0) - written - read,
+            output=tokens.get("output", 0),
+            cache_write=written - written_for_an_hour,
+            cache_write_1h=written_for_an_hour,
+            cache_read=read,
+        )
+        with self._changed:
+            return ModelCost(*self._cost(model, used))
 
     def settle(self, reservation: Reservation, account: Account, used: Usage) -> None:
         """Count what the request used in place of what was set aside for it."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.summary import Cost
-from vibe_gate.domain.wire import SessionCost
+from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Relay, Server
@@ -96,6 +96,14 @@ class Gateway(Relay):
     def spent(self) -> Cost:
         """What the run's models have cost until now; nothing in replay."""
         return self.ledger.spent()
+
+    def price(self, model: str, tokens: Mapping[str, int]) -> ModelCost:
+        """What tokens of a model cost, by the prices that are known now.
+
+        `tokens`: `input` with those of the prompt cache, of these `cache_read`, `cache_write` and, of
+        what was written, `cache_write_1h`; `output`. A kind that is not named has none.
+        """
+        return self.ledger.price(model, tokens)
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
         """What the session at `url` cost: the run's one answer to that, given what the agent's

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vibe_gate.domain.document import read_text_of
+from vibe_gate.domain.turn import is_usage_total
 
 SessionEvent = Mapping[str, Any]
 """An event of the turn's session."""
@@ -33,7 +34,7 @@ def turn_tokens(events: Iterable[SessionEvent]) -> dict[str, int]:
     answers: list[SessionEvent] = []
     for event in events:
         if event.get("type") == "usage":
-            usages = totals if "cost" in event else answers
+            usages = totals if is_usage_total(event) else answers
             usages.append(event)
     return sum_tokens(answers) | sum_tokens(totals)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from vibe_gate.domain.turn import TurnTodo
+from vibe_gate.domain.turn import TurnTodo, is_usage_total
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.domain.wire import EndKind
 from vibe_gate.domain.workflow import UntilEnd
@@ -171,7 +171,7 @@ async def model_use_in(result: RunResult) -> ModelUse:
         content = event.load()
         if "model" in content:
             models.append(str(content["model"]))
-        if "basis" in content:  # one a turn, when it was settled
+        if is_usage_total(content):
             totals.append(content)
     return ModelUse(
         models=tuple(dict.fromkeys(models)),

@@ -16,6 +16,7 @@ from msgspec import Struct
 from vibe_gate.domain.document import parse_object
 from vibe_gate.domain.event import Event, collect_ended_stages
 from vibe_gate.domain.summary import Cost, CostBasis
+from vibe_gate.domain.turn import is_usage_total
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import bundle_names
@@ -183,7 +184,7 @@ def _read_logs(folder: Folder) -> _TurnLogs:
         tokens = event.get("tokens")
         if event.get("type") != "usage" or not isinstance(tokens, dict):
             continue
-        if "basis" in event:  # the total of a turn, which names no model
+        if is_usage_total(event):
             basis = str(event["basis"])
             continue
         model = str(event.get("model") or "")
