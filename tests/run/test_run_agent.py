@@ -48,6 +48,8 @@ def test_an_agent_is_awaited_and_its_result_read_from_its_bundle(repo, monkeypat
     assert [file.path for file in result.files.changed()] == ["src/load.py"]
     assert result.tools.used("Write") == 1
     assert result.git.changed_count == 1
+    (call,) = result.files.changed()[0].calls
+    assert call.input()["content"] == FIXED
 
 
 @pytest.mark.slow

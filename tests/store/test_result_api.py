@@ -95,9 +95,16 @@ def test_the_contract_names_are_there() -> None:
     assert {"before", "after", "changed_count", "diff_summary"} <= members(Git)
     assert {"changed", "get", "filter", "stats"} <= members(Files)
     assert {"all", "used", "find_first", "failed", "succeeded", "in_progress"} <= members(Tools)
-    assert {"path", "change_type", "old_path", "before", "after", "stats", "patch"} <= members(
-        FileChange
-    )
+    assert {
+        "path",
+        "change_type",
+        "old_path",
+        "before",
+        "after",
+        "stats",
+        "patch",
+        "calls",
+    } <= members(FileChange)
     assert {"sha256", "size", "text", "bytes", "stream"} <= members(StoredContent)
     assert {"role", "summary", "ts", "load"} <= members(Message)
     assert inspect.isasyncgenfunction(Timeline.events)

@@ -21,9 +21,11 @@ from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.git import open_repository
+from vibe_gate.store.bundle_events import CapturedCall
 from vibe_gate.store.changed_files import FileChange
 from vibe_gate.store.run_result import RunResult, read_bundle
 from vibe_gate.store.store import Store, open_store
+from vibe_gate.store.turn_recorder import TurnRecorder
 
 
 def git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
@@ -225,6 +227,77 @@ def turn_with(store: Store, before: bytes | None, after: bytes) -> RunResult:
     )
     turn.seal(Ended(change=TurnChange(files=(file,))))
     return read_bundle(run.directory / turn.relative)
+
+
+CALLS = [
+    ("Read", "/w", {"file_path": "/w/src/a.py"}, True),
+    ("Write", "/w", {"file_path": "/w/src/a.py"}, True),
+    ("Bash", "/w", {"command": "cd src; sed -i s/1/2/ a.py"}, True),
+    ("Edit", "/w/src", {"file_path": "a.py"}, True),
+    ("Edit", "/w", {"file_path": "/w/src/a.py"}, False),
+    ("NotebookEdit", "/w", {"notebook_path": "/w/./b.ipynb"}, True),
+    ("Write", "/w", {"file_path": "/w/old.py"}, True),
+    ("MultiEdit", "/w", {"file_path": "/w/new.py"}, True),
+    ("Write", "/w", {"file_path": "/elsewhere/src/a.py"}, True),
+    ("Write", "/w", {"file_path": ["src/a.py"]}, True),
+    ("mcp__files__write", "/w", {"file_path": "/w/src/a.py"}, True),
+]
+CALLS_BY_FILE = {
+    "src/a.py": ["0-1", "0-3"],
+    "b.ipynb": ["0-5"],
+    "new.py": ["0-6", "0-7"],
+    "by-bash.py": [],
+}
+
+
+def record_calls(turn: TurnRecorder, number: int) -> None:
+    """A turn that makes CALLS; the ids are `<number>-<index>`."""
+    for index, (tool, cwd, tool_input, is_ok) in enumerate(CALLS):
+        call = {"tool_name": tool, "tool_use_id": f"{number}-{index}", "cwd": cwd}
+        turn.hook({"hook_event_name": "PreToolUse", "tool_input": tool_input, **call})
+        end = "PostToolUse" if is_ok else "PostToolUseFailure"
+        turn.hook({"hook_event_name": end, "tool_input": tool_input, **call})
+
+
+def changed_files() -> tuple[TurnFile, ...]:
+    """CALLS_BY_FILE, one of them renamed."""
+    return tuple(
+        TurnFile(path=path, change_type="renamed", old_path="old.py")
+        if path == "new.py"
+        else TurnFile(path=path, change_type="modified")
+        for path in CALLS_BY_FILE
+    )
+
+
+def test_a_file_names_the_calls_that_changed_it(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("fix")
+    record_calls(turn, 0)
+    turn.seal(Ended(change=TurnChange(files=changed_files())))
+    files = read_bundle(run.directory / turn.relative).files.changed()
+    assert {file.path: ids_of(file.calls) for file in files} == CALLS_BY_FILE
+
+
+def test_of_a_run_a_file_names_the_calls_of_all_turns(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    for number, tool in enumerate(("fix", "check")):
+        turn = run.turn(tool)
+        record_calls(turn, number)
+        turn.seal(Ended())
+    change = summary_of(run).change
+    file = ChangedFile(
+        path="src/a.py", old_path=None, change_type="modified", added=1, deleted=1, binary=False
+    )
+    run.seal(structs.replace(summary_of(run), change=structs.replace(change, files=(file,))))
+    (changed,) = read_bundle(run.directory).files.changed()
+    assert ids_of(changed.calls) == ["0-1", "0-3", "1-1", "1-3"]
+    assert {call.turn for call in changed.calls} == {
+        "nodes/fix/turn-001", "nodes/check/turn-001",
+    }  # fmt: skip
+
+
+def ids_of(calls: tuple[CapturedCall, ...]) -> list[str]:
+    return [call.tool_use_id for call in calls]
 
 
 def stored(result: RunResult) -> Path:

@@ -7,21 +7,25 @@ stored contents. The domain's `FileChange` is what git says of one, with the hun
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Literal, TypeAlias, overload
 
 from msgspec import Struct
 
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
+from vibe_gate.domain.agent import EDITING_TOOLS
 from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType, Hunk, Side
+from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import list_names
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import Content, TurnFile
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import bundle_names
+from vibe_gate.store.bundle_events import CapturedCall, Tools
 from vibe_gate.store.bundle_location import (
     BundleLocation,
     corrupt_bundle_error,
@@ -164,6 +168,55 @@ def _as_json(hunk: Hunk) -> dict[str, Any]:
     }
 
 
+class EditingCalls:
+    """The calls of editing tools by the files that they name: read once, when the first file is
+    asked about.
+    """
+
+    __slots__ = ("_calls_by_path", "_read_tools")
+
+    def __init__(self, read_tools: Callable[[], Tools]) -> None:
+        """`read_tools`: gives the bundle's tool calls."""
+        self._read_tools = read_tools
+        self._calls_by_path: dict[str, list[CapturedCall]] | None = None
+
+    def of(self, file: FileChange) -> tuple[CapturedCall, ...]:
+        """Those that name the file as it was or as it is, in the order in which they started."""
+        if self._calls_by_path is None:
+            self._calls_by_path = _group_by_path(self._read_tools().all())
+        calls = list(self._calls_by_path.get(file.path, ()))
+        if file.old_path is not None:
+            calls += self._calls_by_path.get(file.old_path, ())
+        return tuple(sorted(calls, key=lambda call: call.started_at))
+
+
+def _group_by_path(calls: Iterable[CapturedCall]) -> dict[str, list[CapturedCall]]:
+    """The calls that ended well of tools that edit the file that their input names, by that file's
+    shown path.
+    """
+    calls_by_path: dict[str, list[CapturedCall]] = {}
+    tops: dict[str, str] = {}
+    for call in calls:
+        # No command has led elsewhere before a turn's first call.
+        if call.turn not in tops:
+            tops[call.turn] = call.cwd
+        if not call.ok or call.name not in EDITING_TOOLS:
+            continue
+        named_file = _file_in_input(call.input())
+        if named_file:
+            absolute = os.path.normpath(os.path.join(call.cwd, named_file))  # noqa: PTH118 - a text
+            path = os.path.relpath(absolute, tops[call.turn] or "/")
+            calls_by_path.setdefault(paths.quote(path), []).append(call)
+    return calls_by_path
+
+
+def _file_in_input(tool_input: object) -> str:
+    """The file that an editing tool is to change; "" if its input names none."""
+    if not isinstance(tool_input, dict):
+        return ""
+    return read_text_of(tool_input, "file_path") or read_text_of(tool_input, "notebook_path")
+
+
 class LineStats(Struct, frozen=True):
     """Lines added and deleted."""
 
@@ -191,6 +244,7 @@ class FileChange(Struct, frozen=True):
     _patch: StoredPatch
     _number: int
     """Among the files of this path."""
+    _calls: EditingCalls
 
     def __repr__(self) -> str:
         moved = f"{self.old_path} to " if self.old_path else ""
@@ -200,6 +254,16 @@ class FileChange(Struct, frozen=True):
         """Whether a glob matches its name before or after, as a criterion's `paths`."""
         names = (self.path, self.old_path or self.path)
         return any(paths.matches_any_glob(paths.unquote(name), globs) for name in names)
+
+    @property
+    def calls(self) -> tuple[CapturedCall, ...]:
+        """The calls of Edit, Write, MultiEdit and NotebookEdit that changed it, in the order in
+        which they started; of a run, over its turns.
+
+        What else changed a file is not told by the input of a call: no call of Bash or of an MCP
+        server is here, and () does not mean that no call changed it. StorageError, IntegrityError.
+        """
+        return self._calls.of(self)
 
     @property
     def stats(self) -> LineStats:
@@ -283,7 +347,7 @@ class Files(Struct, frozen=True):
         return count_changes(file.change_type for file in self._all)
 
 
-def files_of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
+def files_of_turn(bundle: BundleLocation, files: Iterable[TurnFile], calls: EditingCalls) -> Files:
     """The files of a sealed turn."""
     patch = StoredPatch(bundle, bundle_names.TURN_PATCH)
     count_by_path: Counter[str] = Counter()
@@ -293,7 +357,9 @@ def files_of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
         after = _stored(file.after, bundle, "after")
         number = count_by_path[file.path]
         changes.append(
-            FileChange(file.path, file.change_type, file.old_path, before, after, patch, number)
+            FileChange(
+                file.path, file.change_type, file.old_path, before, after, patch, number, calls
+            )
         )
         count_by_path[file.path] += 1
     return Files(tuple(changes))
@@ -305,7 +371,9 @@ def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> Stor
     return StoredContent(content.sha256, content.size, bundle, side)
 
 
-def files_of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
+def files_of_run(
+    bundle: BundleLocation, files: Iterable[ChangedFile], calls: EditingCalls
+) -> Files:
     """The files of a sealed run's change; its event log says which content each has. StorageError,
     IntegrityError.
     """
@@ -321,7 +389,9 @@ def files_of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
             after = _next_content(contents, "after", file.path)
         number = count_by_path[file.path]
         changes.append(
-            FileChange(file.path, file.change_type, file.old_path, before, after, patch, number)
+            FileChange(
+                file.path, file.change_type, file.old_path, before, after, patch, number, calls
+            )
         )
         count_by_path[file.path] += 1
     return Files(tuple(changes))

@@ -44,7 +44,7 @@ from vibe_gate.store.bundle_location import (
     turn_locator,
 )
 from vibe_gate.store.bundle_seal import read_sealed_summary, read_summary
-from vibe_gate.store.changed_files import Files
+from vibe_gate.store.changed_files import EditingCalls, Files
 from vibe_gate.store.contents import TextRedactor, sha256_of
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Log
@@ -321,9 +321,10 @@ class RunResult:
         """A run's reviewed change; what the agent changed during a turn. None until the seal."""
         if not self.complete:
             return Files()
+        calls = EditingCalls(lambda: self.tools)
         if self.is_run:
-            return changed_files.files_of_run(self._bundle, self._run_summary().change.files)
-        return changed_files.files_of_turn(self._bundle, self._turn_summary().files)
+            return changed_files.files_of_run(self._bundle, self._run_summary().change.files, calls)
+        return changed_files.files_of_turn(self._bundle, self._turn_summary().files, calls)
 
     @property
     def made_patch(self) -> bytes:
