@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -82,6 +83,36 @@ def test_a_node_names_its_agent_what_it_left_and_what_it_cost() -> None:
         )
     ).nodes
     assert (node.agent, node.outcome, node.after, node.usd) == ("fixer", "pass", "b" * 40, 0.75)
+
+
+def test_a_node_holds_its_configuration_and_how_its_last_turn_ended() -> None:
+    config = {"model": "a-model", "tools": ["Read"], "max_turns": 5, "of_a_later_version": 1}
+    graph = fold_events(
+        events(
+            ("node.added", "fix-b", {"kind": "stage", "stage": "fix", "config": config}),
+            ("turn.completed", "fix-b", {"turn": "turn-001", "status": "done", "message": "One."}),
+            (
+                "turn.completed",
+                "fix-b",
+                {
+                    "turn": "turn-002", "status": "done", "message": "x" * 5_000,
+                    "files": 2, "added": 7, "deleted": True,
+                },
+            ),
+        )
+    )  # fmt: skip
+    (document,) = json.loads(graph.to_json())["nodes"]
+    assert document["stage"] == "fix"
+    assert document["config"] == {"model": "a-model", "tools": ["Read"], "max_turns": 5}
+    assert document["last"] == {
+        "turn": "turn-002", "status": "done", "message": "x" * 2_000, "files": 2, "added": 7,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("config", ["model", [], {"tools": "Read"}, {"max_turns": "many"}])
+def test_a_configuration_that_is_none_is_refused(config: object) -> None:
+    with pytest.raises(ValueError):
+        events(("node.added", "a", {"kind": "stage", "config": config}))
 
 
 @pytest.mark.parametrize("usd", [10**400, -1, "1", 1e300])

@@ -65,7 +65,7 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
     assert Path(out["report"]).read_text() == made.summary
     assert json.loads(Path(out["sarif"]).read_text())["version"] == "2.1.0"
     assert {path.name for path in Path(out["artifact-path"]).iterdir()} == {
-        "summary.json", "receipt.json", "run.json", "events.ndjson", "report.md", "report.html",
+        "summary.json", "receipt.json", "run.json", "report.md", "report.html",
         "vibe-gate.sarif",
     }  # fmt: skip
     assert (

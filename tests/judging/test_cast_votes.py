@@ -132,7 +132,21 @@ def test_each_question_is_a_node_behind_the_checks() -> None:
     voting = Voting()
     voting.ask(PASSES)
     assert voting.record.events == [
-        ("node.added", "judge-quality", {"kind": "judge", "digest": voting.rubric.digest}),
+        (
+            "node.added",
+            "judge-quality",
+            {
+                "kind": "judge",
+                "digest": voting.rubric.digest,
+                "config": {
+                    "model": "model-a",
+                    "tools": ["Read", "Grep", "Glob"],
+                    "max_turns": 20,
+                    "rubrics": ["quality"],
+                    "criteria": ["quality/errors-not-swallowed", "quality/names-are-clear"],
+                },
+            },
+        ),
         ("edge.added", "", {"from": "checks", "to": "judge-quality"}),
     ]
 

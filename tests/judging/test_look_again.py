@@ -227,7 +227,21 @@ def test_both_trees_are_there_to_be_read(looking: Looking) -> None:
 def test_each_look_is_a_node_behind_the_conversation_that_it_is_about(looking: Looking) -> None:
     looking(STANDS)
     assert looking.record.events == [
-        ("node.added", "second-look-quality", {"kind": "judge", "digest": looking.rubric.digest}),
+        (
+            "node.added",
+            "second-look-quality",
+            {
+                "kind": "judge",
+                "digest": looking.rubric.digest,
+                "config": {
+                    "model": "claude-sonnet-5",
+                    "tools": ["Read", "Grep", "Glob"],
+                    "max_turns": 20,
+                    "rubrics": ["quality"],
+                    "criteria": ["quality/works"],
+                },
+            },
+        ),
         ("edge.added", "", {"from": "judge-quality-b", "to": "second-look-quality"}),
     ]
 

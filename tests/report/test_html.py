@@ -405,7 +405,7 @@ def test_a_page_without_conversations_has_the_turns_and_nothing_that_was_said_in
     assert [(turn["heads"], turn["todos"]) for turn in data["turns"]] == [([], []), ([], [])]
     assert [len(turn["calls"]) for turn in data["turns"]] == [0, 5]
     assert not {turn["id"] for turn in data["turns"]} & set(document.xpath("//@data-blob"))
-    assert "Is every type right?" not in shown
+    assert "Is every type right?" not in shown and "my last words" not in shown
     assert (
         "leaves out what was said to agents and judges"
         in document.get_element_by_id("run").text_content()

@@ -170,7 +170,7 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
             "basis": "known",
         }
     )
-    turn.seal(Ended())
+    turn.seal(Ended(text="Those were my last words."))
     run.event("node.status", "judge-quality", status="DONE")
 
 

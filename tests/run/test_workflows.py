@@ -444,7 +444,9 @@ async def steps(wf):
     assert fixed.changed and [file.path for file in fixed.files] == ["src/load.py"]
     assert [file.path for file in wf.files.by_stage("fix")] == ["src/load.py"]
     assert [call.stage for call in wf.tools.all()] == ["fix"]
-    assert len([event async for event in wf.timeline.events()]) > 10
+    events = [event async for event in wf.timeline.events()]
+    assert len(events) > 10
+    assert {event.stage for event in events} == {"", "look-a", "look-b", "fix"}
     judged = await wf.judge(fixed, rubrics=["clean"])
     assert judged.passed and fixed.todos.all_completed
 """
@@ -459,6 +461,9 @@ def test_python_stages_run_side_by_side_and_give_their_results(repo):
     edges = {tuple(edge) for edge in graph(repo, done.json)["edges"]}
     assert {("look-a", "fix"), ("look-b", "fix"), ("fix", "fix-judge")} <= edges
     assert ("look-a", "look-b") not in edges
+    (fix,) = [node for node in graph(repo, done.json)["nodes"] if node["id"] == "fix"]
+    assert (fix["stage"], fix["config"]["isolation"], fix["last"]["files"]) == ("fix", "clone", 1)
+    assert fix["last"]["message"] and fix["last"]["status"] == "done"
 
 
 def test_an_error_of_a_python_workflow_names_its_line(repo):

@@ -29,7 +29,8 @@ from vibe_gate.checks.command_check import CommandOptions, command
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
-from vibe_gate.domain.document import read, to_json
+from vibe_gate.domain.document import plain, read, to_json
+from vibe_gate.domain.event import NodeConfig
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, RawFinding, short, whole_change_finding
@@ -253,7 +254,9 @@ def run_checks(
         read_path=lambda path: repository.tree(change.after).read(path),
     )
     answers = _CheckAnswers(gate, run, commands, make_input)
-    run.record.event("node.added", node, kind="checks", **facts.node_fields)
+    run.record.event(
+        "node.added", node, kind="checks", config=plain(_config_of(facts)), **facts.node_fields
+    )
     run.record.event("node.status", node, status="RUNNING")
     for rubric in facts.rubrics:
         for criterion in rubric.check_criteria:
@@ -270,6 +273,14 @@ def run_checks(
     findings += [finding for finding in raised_by if finding not in answered_findings]
     notes = tuple(commands.notes(results.values(), findings))
     return CheckResults(results, tuple(findings), raised_by, notes, answers.repairs())
+
+
+def _config_of(facts: Facts) -> NodeConfig:
+    """What the node of the checks asks."""
+    criteria = []
+    for rubric in facts.rubrics:
+        criteria += [f"{rubric.id}/{criterion.id}" for criterion in rubric.check_criteria]
+    return NodeConfig(criteria=tuple(criteria))
 
 
 class _CheckAnswers:

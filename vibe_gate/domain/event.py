@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert, to_builtins
 from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.document import read_text_of
@@ -58,6 +58,9 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 _OF_A_NODE = frozenset({"node.added", "node.status", "turn.started", "turn.completed"})
 
 
+_MANY = 1 << 53  # counts of files and lines are below it, so that every reader of JSON knows them
+
+
 class Event(Struct, frozen=True, kw_only=True):
     """One line of events.ndjson. `seq` counts from 1 without gaps; `ts` is ISO 8601 in UTC, with
     milliseconds.
@@ -89,6 +92,90 @@ class Event(Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self.data['status']!r} is no status of a node")
         if self.type in _OF_A_NODE and self.node_id is None:
             raise ValueError(f"{self.type} needs a node_id")
+        if self.type in ("node.added", "node.status"):
+            _ = self.config
+
+    @property
+    def config(self) -> NodeConfig | None:
+        """Of node.added, and of node.status when a stage begins. ValueError: it is not a
+        configuration.
+        """
+        config = self.data.get("config")
+        return None if config is None else convert(config, NodeConfig)
+
+    @property
+    def output(self) -> NodeOutput | None:
+        """Of turn.completed; None of one that does not say it. Numbers that are none are not
+        known.
+        """
+        if not isinstance(self.data.get("message"), str):
+            return None
+        counts = {}
+        for name in ("files", "added", "deleted"):
+            count = self.data.get(name)
+            if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _MANY:
+                counts[name] = count
+        return NodeOutput(
+            turn=self.data["turn"],
+            status=read_text_of(self.data, "status"),
+            message=read_text_of(self.data, "message")[:MAX_LAST_MESSAGE],
+            **counts,
+        )
+
+
+class NodeConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """With what a node is carried out."""
+
+    model: str = ""
+    """The first that is asked."""
+
+    tools: tuple[str, ...] = ()
+
+    disallowed_tools: tuple[str, ...] = ()
+
+    mcp_servers: tuple[str, ...] = ()
+    """Their names."""
+
+    isolation: str = ""
+    """none, clone or sandbox."""
+
+    max_turns: int | None = None
+    """Requests to the model in one turn."""
+
+    max_cost_usd: float | None = None
+
+    timeout_s: float | None = None
+
+    rubrics: tuple[str, ...] = ()
+    """Of a gate and of a judge: ids."""
+
+    criteria: tuple[str, ...] = ()
+    """Of checks and of a judge: `RUBRIC/CRITERION`."""
+
+
+MAX_LAST_MESSAGE = 2_000
+"""Characters of an agent's last words in the run's events and graph; its turn has them whole."""
+
+
+class NodeOutput(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the last turn of a node ended."""
+
+    turn: str
+    """Its name: turn-001."""
+
+    status: str = ""
+
+    message: str = ""
+    """The beginning of the agent's last message, or of its answer as JSON."""
+
+    files: int | None = None
+    """How many it changed; None of a turn without a workspace."""
+
+    added: int | None = None
+    """Lines, as `files`."""
+
+    deleted: int | None = None
+    """Lines, as `files`."""
 
 
 MAX_PARTS = 20_000
@@ -124,6 +211,18 @@ class Node(Struct, frozen=True):
 
     usd: float | None = None
     """What its turns cost; None if it is not known."""
+
+    stage: str = ""
+    """The stage, as its workflow calls it; "" of checks and judges, and in a review."""
+
+    gate: str = ""
+    """Of checks and judges in a workflow: the node of their stage."""
+
+    config: NodeConfig | None = None
+    """With what it is carried out; None if nothing is known of it."""
+
+    last: NodeOutput | None = None
+    """How its last turn ended; None before that."""
 
     @property
     def has_begun(self) -> bool:
@@ -166,7 +265,7 @@ class Graph(Struct, frozen=True):
 def _node_document(node: Node) -> dict[str, Any]:
     """A node as graph.json has it."""
     document = {}
-    for name, value in asdict(node).items():
+    for name, value in to_builtins(node).items():
         if name in _ALWAYS or value not in ("", None):
             document[name] = value
     return document
@@ -234,15 +333,20 @@ class _GrowingNode:
             "kind": event.data["kind"],
             "agent": read_text_of(event.data, "agent"),
             "digest": read_text_of(event.data, "digest"),
+            "stage": read_text_of(event.data, "stage"),
+            "gate": read_text_of(event.data, "gate"),
+            "config": event.config,
         }
         self._turns: dict[str, None] = {}
 
     def add(self, event: Event) -> None:
         if event.type == "node.status":
             self._add_status(event.data)
+            self._fields["config"] = event.config or self._fields["config"]
         elif event.type == "turn.started":
             self._turns[event.data["turn"]] = None
         elif event.type == "turn.completed":
+            self._fields["last"] = event.output or self._fields.get("last")
             self._add_end_of_turn(event.data)
 
     def _add_status(self, fields: Mapping[str, Any]) -> None:

@@ -135,16 +135,20 @@ _REPORTED: Own = {
     "found_by": dict.fromkeys(("rubric", "criterion", "digest", "run"), True),
 }
 
+_CONFIG: Own = dict.fromkeys(("isolation", "rubrics", "criteria"), True)
+
 EVENT: Mapping[str, Own] = {
     "run.created": {"key": True},
     "run.mode_changed": {"mode": True},
     "run.completed": {"status": True, "outcome": True},
-    "node.added": dict.fromkeys(
-        ("kind", "stage", "gate", "agent", "digest", "isolation", "needs"), True
-    ),
-    "node.status": dict.fromkeys(
-        ("status", "outcome", "before", "after", "digest", "prompt"), True
-    ),
+    "node.added": {
+        **dict.fromkeys(("kind", "stage", "gate", "agent", "digest", "needs"), True),
+        "config": _CONFIG,
+    },
+    "node.status": {
+        **dict.fromkeys(("status", "outcome", "before", "after", "digest", "prompt"), True),
+        "config": _CONFIG,
+    },
     "edge.added": {"from": True, "to": True},
     "turn.started": {"turn": True},
     "turn.completed": {"turn": True, "status": True, "before": True, "after": True},

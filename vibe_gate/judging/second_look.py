@@ -41,6 +41,7 @@ from vibe_gate.domain.cause import (
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, end_sentence, show_text
+from vibe_gate.domain.event import NodeConfig
 from vibe_gate.domain.leaving import may_leave
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.node_names import repeat_suffix
@@ -511,8 +512,17 @@ def _record_budget(
 def _add_node(conversation: _JointLook, facts: Facts, run: RunContext) -> None:
     """Add its node to the graph, after the conversations of this run that it is about."""
     node = conversation.node
-    digest = conversation.questions[0].fail.rubric.digest
-    run.record.event("node.added", node, kind="judge", digest=digest, **facts.node_fields)
+    question = conversation.questions[0]
+    rubric = question.fail.rubric
+    config = NodeConfig(
+        model=question.model,
+        tools=TOOLS,
+        max_turns=facts.gate.file.budget.max_turns,
+        rubrics=(rubric.id,),
+        criteria=(f"{rubric.id}/{question.fail.criterion.id}",),
+    )
+    fields = {"kind": "judge", "digest": rubric.digest, "config": plain(config)}
+    run.record.event("node.added", node, **fields, **facts.node_fields)
     sources: dict[str, None] = {}
     for question in conversation.questions:
         for turn in question.fail.turns:

@@ -32,7 +32,9 @@ from vibe_gate.domain.cause import (
     Unanswered,
 )
 from vibe_gate.domain.change import Change, FileVersion, Side
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import end_sentence, show_text
+from vibe_gate.domain.event import NodeConfig
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -289,10 +291,16 @@ def _add_nodes(brief: RubricBrief, context: VoteContext) -> list[str]:
     is_second = bool(brief.question.claims and rubric.knowing(()).judge_criteria)
     first = count if is_second else 0
     nodes = [node_id(rubric, first + index, facts.stage) for index in range(count)]
+    config = NodeConfig(
+        model=brief.question.model_of(1),
+        tools=TOOLS,
+        max_turns=facts.gate.file.budget.max_turns,
+        rubrics=(rubric.id,),
+        criteria=tuple(f"{rubric.id}/{criterion.id}" for criterion in rubric.judge_criteria),
+    )
+    fields = {"kind": "judge", "digest": rubric.digest, "config": plain(config)}
     for node in nodes:
-        context.run.record.event(
-            "node.added", node, kind="judge", digest=rubric.digest, **facts.node_fields
-        )
+        context.run.record.event("node.added", node, **fields, **facts.node_fields)
         context.run.record.event("edge.added", **{"from": facts.checks_node, "to": node})
     return nodes
 

@@ -17,6 +17,7 @@ from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import TESTS_TOOL, Agent, Isolation
 from vibe_gate.domain.escape import counted, list_names
+from vibe_gate.domain.event import NodeConfig
 from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import UsageError
@@ -137,8 +138,7 @@ class AgentTurns:
             before = tree.now
             began(before)
             folder, changes = self._folder_of(node, tree, workspace)
-            default_model = self._gate.default_model(self._run.environment)
-            model = request.model or agent.model or default_model
+            model = self._model_for(request)
             kept_session = KeptSession(
                 self._run,
                 self._root,
@@ -167,6 +167,24 @@ class AgentTurns:
             node, turn_result.permission_denials, folder, self._run.redactor.text
         )
         return result
+
+    def config_of(self, request: StageRequest) -> NodeConfig:
+        """With what the stage's turn will be held."""
+        agent = request.agent
+        return NodeConfig(
+            model=self._model_for(request),
+            tools=agent.tools,
+            disallowed_tools=agent.disallowed_tools,
+            mcp_servers=agent.mcp_servers,
+            isolation=isolation_of(agent, self._gate),
+            max_turns=agent.max_turns or self._gate.file.budget.max_turns,
+            max_cost_usd=request.max_cost_usd or agent.max_cost_usd,
+            timeout_s=request.timeout_s or agent.timeout_s,
+        )
+
+    def _model_for(self, request: StageRequest) -> str:
+        default_model = self._gate.default_model(self._run.environment)
+        return request.model or request.agent.model or default_model
 
     def _folder_of(
         self, node: str, tree: RunTree, workspace: Path | None

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec.structs import replace
 
 from vibe_gate.context.listeners import Progress, StageStep, Tick
+from vibe_gate.domain.document import plain
+from vibe_gate.domain.event import NodeConfig
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.store.run_recorder import RunRecorder
@@ -90,10 +92,10 @@ class StageGraph:
         """Write down that one node comes after another."""
         self._record.event("edge.added", **{"from": before, "to": after})
 
-    def mark_running(self, node: str, **fields: str) -> None:
-        """The node is at work. `fields`: of the event."""
+    def mark_running(self, node: str, config: NodeConfig, **fields: str) -> None:
+        """The node is at work, with this configuration. `fields`: of the event."""
         self._unended[node] = "RUNNING"
-        self._record.event("node.status", node, status="RUNNING", **fields)
+        self._record.event("node.status", node, status="RUNNING", config=plain(config), **fields)
 
     def skip_stage(self, id: str, after: Iterable[str], reason: str, kind: str) -> StageResult:
         """A stage that is not run."""

@@ -14,7 +14,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.event import Earlier
+from vibe_gate.domain.event import Earlier, NodeConfig
 from vibe_gate.domain.leaving import PRIVATE, SHARED, may_leave
 from vibe_gate.domain.provenance import hints_of_run
 from vibe_gate.domain.rubric import Claim, Rubric
@@ -29,7 +29,7 @@ from vibe_gate.judging.run_verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
 from vibe_gate.run.agent_approval import DENIAL, Approve, ask_approval
-from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, isolation_of, prompt_digest
+from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, prompt_digest
 from vibe_gate.run.kept_session import restore_files_of_session, session_before
 from vibe_gate.run.repair_brief import (
     RepairBrief,
@@ -108,7 +108,8 @@ class Stages:
         """Checks and judges of the change as it is now."""
         node = self.graph.add_node(id, after, kind="gate")
         async with tree.reading():
-            self.graph.mark_running(node)
+            config = NodeConfig(rubrics=tuple(rubric.id for rubric in rubrics))
+            self.graph.mark_running(node, config)
             facts = self._facts_now(node, rubrics, tree)
             self.graph.add_edge(node, facts.checks_node)
             verdict = await reach_verdict(
@@ -238,7 +239,8 @@ class Stages:
             return self._end_stage(_denied_result(node, request), "CANCELLED")
 
         def began(before: str) -> None:
-            self.graph.mark_running(node, before=before, prompt=prompt)
+            config = self.turns.config_of(request)
+            self.graph.mark_running(node, config, before=before, prompt=prompt)
             self._progress(node, f"agent {agent.id}")
 
         def brief() -> RepairBrief:
@@ -260,12 +262,7 @@ class Stages:
 
     def _fields_of_agent(self, agent: Agent) -> dict[str, str]:
         """What node.added says of a stage of this agent."""
-        return {
-            "kind": "stage",
-            "agent": agent.id,
-            "digest": agent.digest,
-            "isolation": isolation_of(agent, self.facts.gate),
-        }
+        return {"kind": "stage", "agent": agent.id, "digest": agent.digest}
 
     def _is_approved(self, node: str, request: StageRequest) -> bool:
         """Whether the agent may begin. ApprovalNeeded: nobody is there to be asked."""

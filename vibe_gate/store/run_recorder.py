@@ -11,11 +11,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.domain import receipt, unredacted_fields
+from vibe_gate.domain import escape, receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import iso, parse_object, plain, require_few
-from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold_events
+from vibe_gate.domain.event import (
+    MAX_EVENTS,
+    MAX_LAST_MESSAGE,
+    Earlier,
+    Event,
+    EventType,
+    fold_events,
+)
 from vibe_gate.domain.session_record import CapturedRecord
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
@@ -325,7 +332,10 @@ class RunRecorder:
         folder = parts.folder.below(f"nodes/{node_id}/{name}")
 
         def note_completion(turn: TurnRecorder, completion: Mapping[str, Any]) -> None:
+            # Half a secret is not found, so the message is redacted before it is cut.
+            message = parts.redact.text(completion["message"])
             data = {"turn": name, "session_id": turn.session_id, **completion}
+            data["message"] = escape.shorten_text(message, MAX_LAST_MESSAGE)
             self._append(parts, "turn.completed", node_id, data)
 
         turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, note_completion)

@@ -241,9 +241,16 @@ class TurnRecorder:
 def _completion_of(result: TurnResult) -> dict[str, Any]:
     """What turn.completed says of the turn's end."""
     completion: dict[str, Any] = {"status": result.status}
+    message = result.text
+    if not message and result.answer is not None:
+        message = json.dumps(result.answer, ensure_ascii=False, default=repr)
+    completion["message"] = message
     if result.change.after:
         completion["before"] = result.change.before
         completion["after"] = result.change.after
+        completion["files"] = len(result.change.files)
+        completion["added"] = sum(file.added for file in result.change.files)
+        completion["deleted"] = sum(file.deleted for file in result.change.files)
     completion["usd"] = 0.0 if result.cost.replayed else result.cost.usd
     return completion
 

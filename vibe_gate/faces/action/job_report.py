@@ -73,9 +73,9 @@ DEPENDABOT = "dependabot[bot]"
 
 MADE_PATCH = "made.patch"
 
-UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", MADE_PATCH)
+UPLOADED = ("summary.json", "receipt.json", "run.json", MADE_PATCH)
 """Files of a bundle that hold no content of the repository but what a finding quotes, and what
-agents changed; `artifact: full` adds it all.
+agents changed, and no words of a conversation, as events.ndjson does; `artifact: full` adds it all.
 """
 
 FILES = {"report": "report.md", "sarif": "vibe-gate.sarif"}
