@@ -164,7 +164,7 @@ def test_a_run_is_repeated_by_the_definitions_that_it_began_with_or_refused_with
     repo.write(".vibe-gate/rubrics/clean.toml", CHECKED.replace("TODO", "FIXME"))
     refused = replay(repo, run_id)
     assert refused.code == 2
-    assert "others are in force (.vibe-gate/rubrics/clean.toml)" in refused.err
+    assert "those here differ (.vibe-gate/rubrics/clean.toml)" in refused.err
     other = replay(repo, run_id, "--definitions", "worktree")
     assert (other.code, "outcome   fail -> pass" in other.out) == (1, True), other.out
 

@@ -66,15 +66,15 @@ class RepeatedRun(Struct, frozen=True):
         return self.entry.run_id
 
 
-class RepeatStart(Struct, frozen=True):
-    """What a repeat begins with."""
+class RunStart(Struct, frozen=True):
+    """What a workflow's run begins with."""
 
     change: Change
 
     gate: Gate
 
-    remark: str
-    """A sentence if the definitions are others than the run began with, or ""."""
+    remark: str = ""
+    """A sentence if the definitions of a repeat are not those of the run, or ""."""
 
 
 def kept_run_to_repeat(
@@ -101,13 +101,13 @@ def kept_run_to_repeat(
     return begun_run
 
 
-def prepare_repeat(repository: Repository, repeated: RepeatedRun) -> RepeatStart:
+def prepare_repeat(repository: Repository, repeated: RepeatedRun) -> RunStart:
     """The change and the gate of the run. StorageError: its trees cannot be had. UsageError: its
     definitions cannot.
     """
     change = _begun_change(repository, repeated)
     gate, remark = _gate_of_run(repository, change, repeated)
-    return RepeatStart(change, gate, remark)
+    return RunStart(change, gate, remark)
 
 
 def _begun_change(repository: Repository, repeated: RepeatedRun) -> Change:
@@ -184,9 +184,9 @@ def _gate_of_run(repository: Repository, change: Change, repeated: RepeatedRun) 
             return gate, ""
     names = list_names(differing_names, SHOWN_DEFINITIONS) or "they cannot be read"
     raise UsageError(
-        f"Run {repeated.run_id} cannot be repeated with its definitions: on disk others are in "
-        f"force ({names}){_where_they_were(repository, begun_run)}. `--definitions worktree`, or "
-        "REV, repeats it with others."
+        f"Run {repeated.run_id} cannot be repeated by the definitions that it began with: those "
+        f"here differ ({names}){_where_they_were(repository, begun_run)}. "
+        "`--definitions worktree`, or REV, repeats it by others."
     )
 
 

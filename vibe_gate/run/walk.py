@@ -40,7 +40,7 @@ from vibe_gate.run.conclusion import WorkflowRun, collect_agent_writes, conclude
 from vibe_gate.run.fact_finding import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, repair_of
 from vibe_gate.run.repair_brief import RepairSource
-from vibe_gate.run.repeated_run import prepare_repeat
+from vibe_gate.run.repeated_run import RunStart, prepare_repeat
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.run_bundle import open_run, record_contents, record_run, world_around
 from vibe_gate.run.run_request import RunRequest, make_plan
@@ -147,25 +147,12 @@ def _prepare_run(
 
     `began_at`: in seconds of the monotonic clock.
     """
-    start = prepare_repeat(repository, request.repeated) if request.repeated else None
     repair = repair_of(repository, request.fix, clock()) if request.fix else None
-    if repair is not None and start is not None:
-        repair = replace(repair, change=start.change, remark="")
     if repair is not None:
         request = replace(request, review=repair.review(request.review))
         _require_same_files(request, repair, repository)
-        change = repair.change
-    elif start is not None:
-        change = start.change
-    else:
-        change = repository.change(request.review.selection)
-    review = request.review
-    if start is not None:
-        gate = start.gate
-    else:
-        gate = request.gate or gate_for(
-            repository, change, base=review.base, definitions=review.definitions
-        )
+    start = _read_start(request, repair, repository)
+    change, gate, review = start.change, start.gate, request.review
     plan = make_plan(request, gate, change)
     if request.resumed is not None:
         request.resumed.require_same(change, gate)
@@ -178,8 +165,21 @@ def _prepare_run(
     facts = replace(facts, rubrics=())
     seconds = review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
     run = _open_run(request, plan, facts, world, Deadline(began_at, seconds), meter)
-    remark = start.remark if start else ""
-    return _PreparedRun(request, repair, plan, facts, run, unshared_note, remark)
+    return _PreparedRun(request, repair, plan, facts, run, unshared_note, start.remark)
+
+
+def _read_start(request: RunRequest, repair: Repair | None, repository: Repository) -> RunStart:
+    """The change and the gate: those of the run that is repeated, of a repair, or as they are
+    now.
+    """
+    if request.repeated is not None:
+        return prepare_repeat(repository, request.repeated)
+    review = request.review
+    change = repair.change if repair else repository.change(review.selection)
+    gate = request.gate or gate_for(
+        repository, change, base=review.base, definitions=review.definitions
+    )
+    return RunStart(change, gate)
 
 
 def _require_model(request: RunRequest, plan: Plan, environment: Environment) -> None:
@@ -233,7 +233,7 @@ def _begin_repair(prepared: _PreparedRun, stages: Stages) -> None:
         stages.repair = RepairSource(sessions=sessions)
         return
     recall_answers(repair.run, repository, facts, run)
-    if repair.remark:
+    if repair.remark and request.repeated is None:
         stages.turns.notes.append(repair.remark)
     stages.repair = RepairSource(repair.findings(facts.gate), sessions)
 

@@ -126,7 +126,7 @@ def _within_limit(review: ReviewRequest, max_cost_usd: float | None) -> ReviewRe
 def _tell_price(stored_run: StoredRun, repeated: RepeatedRun, options: RepeatOptions) -> None:
     """Say what the run cost and what its repeat can cost, before that is paid."""
     limit = options.max_cost_usd or repeated.begun_run.request.max_cost_usd
-    if limit is None:
+    if limit is None and options.definitions is None:
         limit = _gate_limit(stored_run.run_document)
     most = f"at most ${limit:.2f} (--max-cost-usd)" if limit else "within the gate's budget"
     run_id = stored_run.entry.run_id
