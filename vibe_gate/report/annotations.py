@@ -74,7 +74,9 @@ def check_conclusion(report: Report) -> Conclusion:
         return "success"
     if not report.blocks:
         return "neutral"
-    return "action_required" if report.summary.exit_code == POLICY_CHANGED else "failure"
+    if report.summary.exit_code == POLICY_CHANGED:
+        return "action_required"
+    return "failure"
 
 
 def check_title(report: Report) -> str:

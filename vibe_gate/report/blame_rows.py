@@ -48,7 +48,9 @@ def render_blame_row(
     of a session.
     """
     text = Text()
-    version = f" at {safe(revision)}" if revision else ""
+    version = ""
+    if revision:
+        version = f" at {safe(revision)}"
     text.append(f"{paths.quote(path)}{version}: {_counts(origins)}\n")
     groups = [list(group) for _, group in groupby(origins, key=_origin)]
     span_columns = max((len(_span(group)) for group in groups), default=0)
@@ -80,7 +82,9 @@ def _origin(origin: LineOrigin) -> tuple[str, ...]:
 
 def _span(group: Sequence[LineOrigin]) -> str:
     first, last = group[0].line, group[-1].line
-    return str(first) if first == last else f"{first}-{last}"
+    if first == last:
+        return str(first)
+    return f"{first}-{last}"
 
 
 def _counts(origins: Sequence[LineOrigin]) -> str:
@@ -101,7 +105,9 @@ def _agent_name(origin: LineOrigin, title: Callable[[str], str]) -> str:
     if origin.source == "captured":
         return title(origin.session)
     if origin.source == "applied":
-        session = f", session {origin.session[:8]}" if origin.session else ""
+        session = ""
+        if origin.session:
+            session = f", session {origin.session[:8]}"
         return safe(origin.agent + session)
     # First that it is a claim: both names are as long as their record likes.
     return safe(f"{_shorten(origin.source, MAX_TOOL)} says: {origin.agent}")

@@ -53,7 +53,9 @@ class _IndexedHunk(Struct, frozen=True):
 
     def first_line(self, side: Side) -> int:
         """The number of the side's first line."""
-        return self.hunk.old_start if side == "before" else self.hunk.new_start
+        if side == "before":
+            return self.hunk.old_start
+        return self.hunk.new_start
 
 
 def sections_by_path(patch: str) -> dict[str, bytes]:

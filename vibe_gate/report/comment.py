@@ -43,7 +43,9 @@ def render_comment(report: Report, downgrades: Sequence[str] = ()) -> str:
     where.
     """
     head = f"{comment_marker(report.name)}\n"
-    tail = render_state_line(_state(report)) if report.round.head else ""
+    tail = ""
+    if report.round.head:
+        tail = render_state_line(_state(report))
     room = MAX_COMMENT - len(head) - len(tail)
     parts = _blocks(report, downgrades)
     return head + fit_blocks(parts, room, {"": place_beside_comment(report)}) + tail
@@ -68,7 +70,9 @@ def read_comment_state(body: str) -> RoundState | None:
     if len(lines) < 2 or not lines[0].startswith(MARKER.removesuffix(" -->")):
         return None
     match = _STATE.match(lines[-1])
-    return load_state(match[1]) if match else None
+    if not match:
+        return None
+    return load_state(match[1])
 
 
 def _blocks(report: Report, downgrades: Sequence[str], *, is_complete: bool = False) -> list[Block]:

@@ -43,7 +43,10 @@ def changed_files_block(summary: Summary) -> Block:
         return Block("")
     rows = []
     for file, reason in files[:MAX_CHANGED]:
-        lines = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
+        if file.binary:
+            lines = "binary"
+        else:
+            lines = f"+{file.added:,} −{file.deleted:,}"
         rows.append((escape_code(file.path), lines, reason))
     table = render_markdown_table(("File", "Lines", "Look at"), rows)
     if len(files) > MAX_CHANGED:
@@ -60,13 +63,17 @@ def policy_blocks(summary: Summary) -> Iterator[Block]:
             f"{escape_html_code(change.path)} ({_change_word(change.change_type)}): "
             f"{_policy_meaning(change, summary)}"
         )
-        rank = 3 if change.level == "block" else 5
+        rank = 5
+        if change.level == "block":
+            rank = 3
         fold = render_fold(title, _policy_diff(change))
         yield Block(fold, rank, "policy change", "policy changes")
 
 
 def _policy_meaning(change: PolicyChange, summary: Summary) -> str:
-    approver = queries.gate_approver(summary) if change.level == "block" else ""
+    approver = ""
+    if change.level == "block":
+        approver = queries.gate_approver(summary)
     if approver:
         return f"approved by {escape_html_code(approver)}"
     return sentences.policy_meaning(change, summary)
@@ -75,7 +82,9 @@ def _policy_meaning(change: PolicyChange, summary: Summary) -> str:
 def _policy_diff(change: PolicyChange) -> str:
     """The change's diff, as much of it as there is room for."""
     text, omitted_lines = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
-    patch = fence_code(text, "diff") if text.strip() else "No text to show."
+    patch = "No text to show."
+    if text.strip():
+        patch = fence_code(text, "diff")
     if omitted_lines:
         patch += f"\n\n{counted(omitted_lines, 'more line')} of this diff."
     return patch
@@ -88,7 +97,10 @@ def _without_names(diff: str) -> str:
     if not diff.startswith("diff --git "):
         return diff
     header, hunk_start, hunks = diff.partition("\n@@ ")
-    lines = [line for line in header.split("\n") if not line.startswith(_NAMING_LINES)]
+    lines = []
+    for line in header.split("\n"):
+        if not line.startswith(_NAMING_LINES):
+            lines.append(line)
     return "\n".join([*lines, hunk_start.removeprefix("\n") + hunks])
 
 
@@ -112,7 +124,9 @@ def unreviewed_blocks(summary: Summary) -> Iterator[Block]:
     for place in places:
         by_reason.setdefault(place.reason, []).append(place)
     groups = sorted(by_reason.values(), key=lambda group: -len(group))
-    opening = why_undecided(summary) if summary.exit_code == INCONCLUSIVE else ""
+    opening = ""
+    if summary.exit_code == INCONCLUSIVE:
+        opening = why_undecided(summary)
     lines = [_unreviewed_line(group, opening) for group in groups[:MAX_REASONS]]
     if len(groups) > MAX_REASONS:
         lines.append("- for other reasons: see summary.json.")

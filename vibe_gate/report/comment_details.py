@@ -54,7 +54,9 @@ def _change_id(report: Report) -> str:
 
 def _lowest_score(summary: Summary) -> str:
     score = queries.lowest_score(summary)
-    return "" if score is None else f"score {score:.2f}"
+    if score is None:
+        return ""
+    return f"score {score:.2f}"
 
 
 def _size(summary: Summary) -> str:
@@ -67,7 +69,9 @@ def _spent(report: Report) -> str:
     so_far = report.round.usd_before + report.usd
     if not so_far:
         return ""
-    before = f" (${so_far:.4f} so far)" if report.round.usd_before and not report.claimed else ""
+    before = ""
+    if report.round.usd_before and not report.claimed:
+        before = f" (${so_far:.4f} so far)"
     return f"${report.usd:.4f}{before}"
 
 
@@ -139,4 +143,6 @@ def _labels(summary: Summary) -> str:
     labels = summary.labels or ()
     right = len({label.finding for label in labels if label.right})
     wrong = len({label.finding for label in labels if not label.right})
-    return f" Until now: {right} right, {wrong} wrong." if labels else ""
+    if not labels:
+        return ""
+    return f" Until now: {right} right, {wrong} wrong."

@@ -97,7 +97,9 @@ class FindingDiffs:
         self._quoted_texts.add((finding.path, excerpt.text))
         text = _excerpt_fence(excerpt)
         if is_folded:
-            rank = FAILURE_DIFF_RANK if finding.level == "failure" else FINDING_DIFF_RANK
+            rank = FINDING_DIFF_RANK
+            if finding.level == "failure":
+                rank = FAILURE_DIFF_RANK
             place = escape_html_code(sentences.place_words_of(finding))
             text = render_fold(f"The change at {place}", text)
         return Block(indent(text, "  "), rank, FINDING_DIFFS, "diffs of findings")

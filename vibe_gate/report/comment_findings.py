@@ -59,7 +59,9 @@ def finding_blocks(
     """
     written_tests: set[str] = set()
     for title, group in _titled_groups(report.round, is_complete=is_complete):
-        title_if_settled = title if title in (REFUTED, ACCEPTED) else ""
+        title_if_settled = ""
+        if title in (REFUTED, ACCEPTED):
+            title_if_settled = title
         findings = []
         for finding in group:
             is_left_out = finding_identity(finding) in without
@@ -68,8 +70,12 @@ def finding_blocks(
         heading = f"#### {title} ({len(findings):,})\n\n"
         for equal_findings in _equal_findings(findings, report):
             first = equal_findings[0]
-            rank = 2 if first.level == "failure" else 3
-            test = first.proof.test if first.proof else ""
+            rank = 3
+            if first.level == "failure":
+                rank = 2
+            test = ""
+            if first.proof:
+                test = first.proof.test
             item = _findings_item(equal_findings, report, with_test=test not in written_tests)
             yield Block(heading + item, rank, "finding", "findings", len(equal_findings))
             if diffs is not None:
@@ -82,7 +88,9 @@ def _titled_groups(round: Round, *, is_complete: bool) -> list[tuple[str, tuple[
     """The findings by the title under which they may stand; what is settled stands in two of
     these.
     """
-    withheld = round.withheld if is_complete else ()
+    withheld: tuple[Finding, ...] = ()
+    if is_complete:
+        withheld = round.withheld
     groups = [("New findings", round.new), ("Still open", round.open)]
     if round.number == 1:
         groups = [("Findings", round.reportable)]
@@ -138,7 +146,9 @@ def _join_places(places: Sequence[str]) -> str:
     """The first places, and how many more there are."""
     text = ", ".join(places[:MAX_LINKED_PLACES])
     surplus = len(places) - MAX_LINKED_PLACES
-    return f"{text} and {counted(surplus, 'more place')}" if surplus > 0 else text
+    if surplus > 0:
+        return f"{text} and {counted(surplus, 'more place')}"
+    return text
 
 
 def _remarks(finding: Finding, report: Report) -> str:
@@ -159,7 +169,9 @@ def _finding_source(equal_findings: Sequence[Finding], summary: Summary) -> str:
     for equal in equal_findings:
         if equal.fingerprint:
             prefixes.append(escape_code(equal.fingerprint[:SHORT_FINGERPRINT]))
-    criterion = "" if finding.criterion == "policy" else escape_code(finding.criterion, 64)
+    criterion = ""
+    if finding.criterion != "policy":
+        criterion = escape_code(finding.criterion, 64)
     sources = [criterion, join_first(prefixes, 3), queries.finding_basis(finding, summary)]
     return ", ".join(filter(None, sources))
 
@@ -230,7 +242,9 @@ def place_link_of(place: QuotedPlace, links: Links | None) -> str:
         first, last = place.place.line, place.place.end_line
         address = links.permalink(place.path, first, last, before=place.is_removed)
     link = link_code(sentences.place_words_of(place.place), address)
-    return f"{link} (removed)" if place.is_removed else link
+    if place.is_removed:
+        return f"{link} (removed)"
+    return link
 
 
 def earlier_finding_blocks(report: Report) -> Iterator[Block]:
@@ -258,6 +272,8 @@ def _earlier_finding(reported: ReportedFinding, links: Links | None) -> str:
             links_then = Links(links.server, links.repository, reported.since)
             address = links_then.permalink(reported.path, reported.line)
         place = link_code(place, address)
-    since = f"fixed at {link_commit(reported.fixed, links)}: " if reported.fixed else ""
+    since = ""
+    if reported.fixed:
+        since = f"fixed at {link_commit(reported.fixed, links)}: "
     message = escape_prose(reported.message, 280)
     return f"{since}{place}: {message} ({escape_code(reported.criterion, 64)})"

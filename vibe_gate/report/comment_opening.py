@@ -43,13 +43,17 @@ def _replayed_line(report: Report) -> str:
     )
     runs = counted(len(rows), "run")
     line = f"**Under the rubrics of this change,** of the last {runs}: {figures}"
-    return f"{line} {notes}" if notes else line
+    if notes:
+        return f"{line} {notes}"
+    return line
 
 
 def _headline(report: Report) -> str:
     """The verdict, whose word let it pass, and the commit that it is about."""
     summary = report.summary
-    name = f" ({escape_prose(report.name, 100)})" if report.name else ""
+    name = ""
+    if report.name:
+        name = f" ({escape_prose(report.name, 100)})"
     head = summary.change.head_commit
     parts = [
         claimed_verdict(report),
@@ -63,7 +67,9 @@ def _headline(report: Report) -> str:
 
 def _refuted_words(summary: Summary) -> str:
     """How many findings were refuted, of a change that passes; else ""."""
-    return sentences.refuted_words(summary) if summary.exit_code == PASS else ""
+    if summary.exit_code != PASS:
+        return ""
+    return sentences.refuted_words(summary)
 
 
 def claimed_verdict(report: Report) -> str:

@@ -37,7 +37,10 @@ def render_commit_table(rows: Sequence[CommitRow], seconds: float) -> Iterator[s
     warnings, and a line of sums. `seconds` that it took.
     """
     for word in OUTCOMES[:-1]:
-        commits = [row for row in rows if _word(row) == word]
+        commits = []
+        for row in rows:
+            if _word(row) == word:
+                commits.append(row)
         if commits:
             yield f"{word}: {counted(len(commits), 'commit')}"
         for row in commits:

@@ -58,7 +58,9 @@ def outcome_with_remarks(criterion: CriterionResult, findings: Sequence[Finding]
 
     `findings`: those of `open_findings_of`.
     """
-    return count_words(findings) if criterion.outcome == "pass" else ""
+    if criterion.outcome != "pass":
+        return ""
+    return count_words(findings)
 
 
 def first_reason(rubric_id: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:

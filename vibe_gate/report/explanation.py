@@ -141,12 +141,16 @@ def _votes(finding: Finding, summary: Summary) -> str:
     if not outcomes:
         return ""
     counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.most_common())
-    return f"{counts} ({', '.join(models)})" if models else counts
+    if models:
+        return f"{counts} ({', '.join(models)})"
+    return counts
 
 
 def _people(of: Explanation) -> Iterator[str]:
     for label in of.labels[-3:]:
-        reason = f": {label.reason}" if label.reason else ""
+        reason = ""
+        if label.reason:
+            reason = f": {label.reason}"
         yield f"{'right' if label.right else 'wrong'}, says {label.by}{reason}"
     for override in of.overrides[-2:]:
         yield f"accepted by {override.by} until {override.expires}: {override.reason}"

@@ -86,10 +86,14 @@ def _word(state: str, label: Label | None) -> str:
     """One of WORDS."""
     is_waived = state in {"overridden", "suppressed"}
     if label is None:
-        return "overridden" if is_waived else "no word yet"
+        if is_waived:
+            return "overridden"
+        return "no word yet"
     if not label.right:
         return "wrong"
-    return "accepted" if is_waived or label.source == "override" else "right"
+    if is_waived or label.source == "override":
+        return "accepted"
+    return "right"
 
 
 def render_feedback_table(rows: Iterable[CriterionFeedback], width: int = COLUMNS) -> Iterator[str]:

@@ -64,8 +64,12 @@ def make_review_comments(report: Report, anchors: Anchors) -> tuple[LineComment,
 def read_finding_marker(body: str) -> str:
     """The fingerprint of the finding that a comment of ours is about, "" for any other comment."""
     lines = body.splitlines()
-    match = _MARKED.match(lines[0].rstrip()) if lines else None
-    return match[1] if match else ""
+    match = None
+    if lines:
+        match = _MARKED.match(lines[0].rstrip())
+    if not match:
+        return ""
+    return match[1]
 
 
 def mark_fixed(old_body: str, commit: str, links: Links | None = None) -> str:
@@ -83,7 +87,9 @@ def mark_accepted(old_body: str, grounds: str) -> str:
 
     The same text if it says so already, and if it says that the finding is fixed.
     """
-    state = _ACCEPTED + escape_prose(grounds) if grounds else ""
+    state = ""
+    if grounds:
+        state = _ACCEPTED + escape_prose(grounds)
     if is_marked_fixed(old_body) or not read_finding_marker(old_body):
         return old_body
     if _state(old_body) == state:
@@ -147,13 +153,17 @@ def _state(body: str) -> str:
     lines = [line.rstrip() for line in body.splitlines()]
     if len(lines) < 2 or not read_finding_marker(body):
         return ""
-    return lines[1] if lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED)) else ""
+    if not lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED)):
+        return ""
+    return lines[1]
 
 
 def _with_state(body: str, state: str) -> str:
     """The comment with this second line, in place of another state's; "" for none."""
     lines = body.replace("\r\n", "\n").split("\n")
-    first_line = 2 if _state(body) else 1
+    first_line = 1
+    if _state(body):
+        first_line = 2
     text = "\n".join(lines[first_line:]).strip("\n")
     parts = [lines[0].rstrip()]
     if state:
@@ -183,7 +193,9 @@ def _line_comment(finding: Finding, report: Report, anchors: Anchors) -> LineCom
 
 
 def _diff_side(place: QuotedPlace) -> DiffSide:
-    return "LEFT" if place.is_removed else "RIGHT"
+    if place.is_removed:
+        return "LEFT"
+    return "RIGHT"
 
 
 def _last_commentable_line(quoted: QuotedPlace, anchors: Anchors) -> int | None:
@@ -197,7 +209,9 @@ def _last_commentable_line(quoted: QuotedPlace, anchors: Anchors) -> int | None:
     end = min(max(place.end_line, place.line), place.line + MAX_LINES - 1)
     while end > place.line and not anchors.holds(place.path, place.line, end, side):
         end -= 1
-    return end if anchors.holds(place.path, place.line, end, side) else None
+    if not anchors.holds(place.path, place.line, end, side):
+        return None
+    return end
 
 
 def _comment_body(finding: Finding, report: Report, other_places: Sequence[QuotedPlace]) -> str:

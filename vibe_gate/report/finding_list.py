@@ -159,7 +159,9 @@ def list_findings(rounds: Sequence[ReviewedRound]) -> list[ListedFinding]:
     tracks: list[_Track] = []
     for reviewed in rounds:
         tracks = _tracks_after(reviewed, tracks)
-    last_number = rounds[-1].number if rounds else 0
+    last_number = 0
+    if rounds:
+        last_number = rounds[-1].number
     findings = [track.listed(last_number) for track in tracks]
     return sorted(findings, key=_list_order)
 
@@ -309,7 +311,9 @@ def _findings_of(reviewed: ReviewedRound) -> list[ListedFinding]:
     for finding in reviewed.findings:
         if not _asks_for_repair(finding, reviewed.rubrics):
             continue
-        name = finding.fingerprint if finding.basis is UNSET else ""
+        name = ""
+        if finding.basis is UNSET:
+            name = finding.fingerprint
         key = finding.criterion, finding.level, finding.message, name
         groups.setdefault(key, []).append(finding)
     return [_listed_group(findings, reviewed) for findings in groups.values()]
@@ -408,7 +412,9 @@ def _failing_defects(criterion: CriterionResult, findings: Sequence[Finding]) ->
 
 
 def _quoted_line(evidence: CheckedEvidence) -> str:
-    side = " before the change" if evidence.side == "before" else ""
+    side = ""
+    if evidence.side == "before":
+        side = " before the change"
     return f"{evidence.path}:{evidence.line}{side}: {evidence.quote}"
 
 

@@ -45,7 +45,9 @@ class QuotedPlace(Struct, frozen=True):
     @property
     def side(self) -> Side:
         """The side of the change whose lines are meant."""
-        return "before" if self.is_removed else "after"
+        if self.is_removed:
+            return "before"
+        return "after"
 
     @property
     def lines_after(self) -> tuple[int, int]:

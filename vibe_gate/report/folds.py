@@ -58,7 +58,9 @@ def fold_graph(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
 
     Each node lies in one fold at most; the inside of a loop may have nodes that are alike.
     """
-    loops = _loops(graph) if not within else []
+    loops = []
+    if not within:
+        loops = _loops(graph)
     without_loops = _with_folds(graph, loops)
     alike: list[Fold] = []
     if within != "alike":
@@ -129,7 +131,9 @@ def _loops(graph: Graph) -> list[Fold]:
     after, before = neighbours_of(graph)
     bases = names_without_repeats(graph)
     kinds = {node.id: node.kind for node in graph.nodes}
-    least = 2 if len(graph.nodes) > FEW else 3
+    least = 3
+    if len(graph.nodes) > FEW:
+        least = 2
     folds: list[Fold] = []
     folded_names: set[str] = set()
     for base, members in _families(bases).items():

@@ -69,7 +69,9 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
         output = "\n".join(map(safe, [headline, *lines]))
         ElementTree.SubElement(case, "system-out").text = output
         return case
-    kind = "failure" if summary.exit_code == FAIL else "error"
+    kind = "error"
+    if summary.exit_code == FAIL:
+        kind = "failure"
     return _testcase("verdict", kind, summary.outcome, headline, "\n".join(lines))
 
 
@@ -105,7 +107,10 @@ def _findings_of_no_criterion(summary: Summary) -> list[Finding]:
 def _criterion_case(
     criterion: CriterionResult, rubric: RubricResult, summary: Summary
 ) -> ElementTree.Element:
-    findings = [item for item in summary.findings if item.is_of(rubric.id, criterion.id)]
+    findings = []
+    for item in summary.findings:
+        if item.is_of(rubric.id, criterion.id):
+            findings.append(item)
     kind, type_ = _case_kind(criterion, rubric, findings)
     lines = list(map(sentences.finding_line, findings))
     case = _testcase(criterion.id, kind, type_, criterion.reason, "\n".join(lines))

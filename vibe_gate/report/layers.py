@@ -186,7 +186,9 @@ def _middle_of(neighbours: Sequence[Slot]) -> float:
 
 
 def _mean(slots: Sequence[Slot], default: float) -> float:
-    return sum(slot.middle for slot in slots) / len(slots) if slots else default
+    if slots:
+        return sum(slot.middle for slot in slots) / len(slots)
+    return default
 
 
 def _move_toward(row: Sequence[Slot], targets: Sequence[float], width: float, gap: float) -> None:
@@ -203,7 +205,9 @@ def _move_toward(row: Sequence[Slot], targets: Sequence[float], width: float, ga
 
 
 def _width(slot: Slot, width: float) -> float:
-    return width if slot.group else 0.0
+    if not slot.group:
+        return 0.0
+    return width
 
 
 def _groups(before: Mapping[str, Collection[str]]) -> dict[str, Group]:

@@ -87,11 +87,15 @@ def _file_change(file: FileDiff) -> _ReplacedLines | None:
     """
     if not file.hunks:
         is_moved = file.after is not None and not file.brought_blob
-        return _ReplacedLines(frozenset(), frozenset()) if is_moved else None
+        if not is_moved:
+            return None
+        return _ReplacedLines(frozenset(), frozenset())
     removed: set[int] = set()
     inserted_after: set[int] = set()
     for hunk in file.hunks:
-        line = hunk.old_start - 1 if hunk.old_lines else hunk.old_start
+        line = hunk.old_start
+        if hunk.old_lines:
+            line = hunk.old_start - 1
         for row in hunk.lines:
             if row.origin == "+":
                 inserted_after.add(line)

@@ -31,7 +31,9 @@ class Links(Struct, frozen=True):
         """The lines of a file (shown path) at the head commit, or at the base; "" where that cannot
         be.
         """
-        commit = self.base if before else self.head
+        commit = self.head
+        if before:
+            commit = self.base
         own_path = paths.unquote(path)
         # Such a path is none of git's; a browser would walk up with it.
         if not commit or {"", ".", ".."} & set(own_path.split("/")):
@@ -43,7 +45,9 @@ class Links(Struct, frozen=True):
         if own_path.lower().endswith((".md", ".markdown")):
             address += "?plain=1"
         address += f"#L{line}"
-        return f"{address}-L{end_line}" if end_line > line else address
+        if end_line > line:
+            return f"{address}-L{end_line}"
+        return address
 
     def commit(self, id: str) -> str:
         """A commit's page."""
@@ -53,7 +57,9 @@ class Links(Struct, frozen=True):
     def run(self) -> int:
         """The number of the workflow's run, 0 outside of one."""
         number = self.run_url.rpartition("/")[2]
-        return int(number) if number.isascii() and number.isdecimal() else 0
+        if number.isascii() and number.isdecimal():
+            return int(number)
+        return 0
 
     @property
     def _root(self) -> str:

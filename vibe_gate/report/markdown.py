@@ -73,7 +73,9 @@ def _phrases(text: str) -> Iterable[str]:
         elif kind == "acting":
             inside = phrase.rstrip(".,:;!?") or phrase  # what ends a sentence is not part of a name
             bracketed = _BRACKETED.fullmatch(inside)
-            name = bracketed[1] if bracketed else inside
+            name = inside
+            if bracketed:
+                name = bracketed[1]
             phrase = phrase.replace(name, _span(name), 1)
         elif first and _OPENS.match(words[0]):
             phrase = " ".join([_span(words[0]), *words[1:]])
@@ -86,7 +88,9 @@ def _kind(word: str) -> Literal["plain", "acting", "quoted"]:
     if word in _ARROWS or not _ACTS.search(word):
         return "plain"
     quoted = _QUOTED.fullmatch(word)
-    return "quoted" if quoted and not _ACTS.search(quoted[3]) else "acting"
+    if quoted and not _ACTS.search(quoted[3]):
+        return "quoted"
+    return "acting"
 
 
 def _quoted(word: str) -> str:
@@ -99,14 +103,18 @@ def escape_code(text: str, limit: int = MAX_CODE) -> str:
     """The text in code, on one line; "" for empty text. No break stands in it, so it cannot leave
     its place.
     """
-    return _span(_shorten(safe(_shorten(text, 4 * limit)), limit)) if text else ""
+    if not text:
+        return ""
+    return _span(_shorten(safe(_shorten(text, 4 * limit)), limit))
 
 
 def _span(text: str) -> str:
     """The text in code, between as many backticks as it needs."""
     ticks = "`" * (_longest("`", text) + 1)
     needs_padding = text.startswith(("`", " ")) or text.endswith(("`", " "))
-    padding = " " if needs_padding else ""
+    padding = ""
+    if needs_padding:
+        padding = " "
     return f"{ticks}{padding}{text}{padding}{ticks}"
 
 
@@ -114,7 +122,9 @@ def fence_code(text: str, language: str = "", *, uncut: bool = False) -> str:
     """Lines as a block of code; `language` is ours. Long lines are cut, unless the text is wanted
     `uncut`.
     """
-    limit = None if uncut else MAX_FENCED_LINE
+    limit: int | None = MAX_FENCED_LINE
+    if uncut:
+        limit = None
     lines = [show_code_line(line, limit) for line in text.removesuffix("\n").split("\n")]
     ticks = "`" * max(3, _longest("`", "\n".join(lines)) + 1)
     return "\n".join((ticks + language, *lines, ticks))
@@ -147,7 +157,9 @@ def link_code(text: str, address: str) -> str:
     """Code that leads to one of our own addresses (percent-encoded); plain code where there is
     none.
     """
-    return f"[{escape_code(text)}]({address})" if address else escape_code(text)
+    if address:
+        return f"[{escape_code(text)}]({address})"
+    return escape_code(text)
 
 
 def escape_cell(markdown: str) -> str:
@@ -256,7 +268,9 @@ def _choose_blocks(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> 
 
 
 def _shorten(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    if len(text) <= limit:
+        return text
+    return text[: limit - 1] + "…"
 
 
 def _longest(char: str, text: str) -> int:

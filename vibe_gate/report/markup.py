@@ -66,10 +66,15 @@ def render_html_table(heads: Iterable[str], rows: Iterable[Html], **attributes: 
 
 def and_more(number: int, name: str, **attributes: str) -> Html | None:
     """How many of a list are not shown, as an element of that name; None if all are."""
-    return tag(name, f"and {number:,} more", **attributes) if number > 0 else None
+    if number > 0:
+        return tag(name, f"and {number:,} more", **attributes)
+    return None
 
 
 def render_facts(pairs: Iterable[tuple[str, str | None]]) -> Html:
     """A list of names and values; pairs without a value are left out."""
-    items = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value]
+    items = []
+    for name, value in pairs:
+        if value:
+            items.append(tag("div", tag("dt", name), tag("dd", value)))
     return tag("dl", *items, class_="facts")

@@ -70,7 +70,9 @@ def next_step(report: Report) -> str:
     if summary.exit_code == FAIL:
         return _repair(report) + (_THEN_APPROVE if queries.needs_approval(summary) else "")
     if summary.exit_code == POLICY_CHANGED:
-        return _approve(report) if summary.outcome == "pass" else _decide(report) + _THEN_APPROVE
+        if summary.outcome == "pass":
+            return _approve(report)
+        return _decide(report) + _THEN_APPROVE
     if summary.exit_code == INTEGRITY:
         return "re-run this job; if it happens again, find the step that writes to the checkout during the review"
     return _decide(report)
@@ -103,7 +105,9 @@ def _repair(report: Report) -> str:
         )
     failures = "failed criteria"
     if blocking:
-        failures = counted(len(blocking), "failure") if len(blocking) > 1 else "failure"
+        failures = "failure"
+        if len(blocking) > 1:
+            failures = counted(len(blocking), "failure")
     change = _to_head(report)
     repair = f"fix the {failures} below and push. Check first with {escape_code(f'vibe-gate review {change}'.rstrip())}"
     if report.summary.workflow != "review":  # its agents have tried already
@@ -118,7 +122,9 @@ def _repair(report: Report) -> str:
 def _to_head(report: Report) -> str:
     """The reviewed range in a clone that has a repair on top."""
     head = report.summary.change.head_commit[: sentences.SHORT_ID]
-    return report.review.replace(f"..{head}", "..HEAD", 1) if head else report.review
+    if head:
+        return report.review.replace(f"..{head}", "..HEAD", 1)
+    return report.review
 
 
 def _approve(report: Report) -> str:
@@ -176,7 +182,9 @@ def at_a_terminal(
         if is_of_tests and criterion.id in session_criteria:
             return RUN_TESTS
     if queries.is_undecided_by_answers(summary):
-        return f"ask the user to {ASK_ANEW}" if is_agent else ASK_ANEW
+        if is_agent:
+            return f"ask the user to {ASK_ANEW}"
+        return ASK_ANEW
     return "review again; if that does not help, run vibe-gate doctor"
 
 

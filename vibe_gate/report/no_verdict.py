@@ -49,12 +49,16 @@ class NoVerdict(Struct, frozen=True):
 
 def no_verdict_comment(no_verdict: NoVerdict, before: str) -> str:
     """The comment in place of `before` (ours, or ""), whose round the next verdict goes on from."""
-    name = f" ({escape_prose(no_verdict.name, 100)})" if no_verdict.name else ""
+    name = ""
+    if no_verdict.name:
+        name = f" ({escape_prose(no_verdict.name, 100)})"
     commit = link_commit(no_verdict.head, no_verdict.links)
     headline = Block(f"### vibe-gate{name}: {HEADLINE} · {commit}", 0, "the verdict")
     marker = f"{comment_marker(no_verdict.name)}\n"
     state = read_comment_state(before)
-    state_line = render_state_line(state) if state else ""
+    state_line = ""
+    if state:
+        state_line = render_state_line(state)
     room = MAX_COMMENT - len(marker) - len(state_line)
     text = fit_blocks([headline, *_blocks(no_verdict)], room, _PLACES)
     return marker + text + state_line

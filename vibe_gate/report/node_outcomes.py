@@ -68,9 +68,13 @@ def checks_node(graph: Graph) -> str:
     answered what.
     """
     names = [node.id for node in graph.nodes if node.kind == "checks"]
-    return names[0] if len(names) == 1 else ""
+    if len(names) != 1:
+        return ""
+    return names[0]
 
 
 def node_of_turn(turn: str) -> str:
     """The node of a turn's folder; "" of one of an earlier run."""
-    return turn.split("/")[1] if turn.startswith("nodes/") else ""
+    if not turn.startswith("nodes/"):
+        return ""
+    return turn.split("/")[1]

@@ -41,7 +41,9 @@ def read_stays(events: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dic
                 within.setdefault(target, source)
         elif event.type != "verdict.decided":
             stay = stays.setdefault(event.node_id, NodeStay(len(stays), event.ts, event.ts))
-            status = read_text_of(data, "status") if event.type == "node.status" else ""
+            status = ""
+            if event.type == "node.status":
+                status = read_text_of(data, "status")
             if not stay.has_begun and status in _BEGINNINGS:
                 stay.start = event.ts
                 stay.has_begun = True

@@ -68,12 +68,16 @@ _RANKS = {word: rank for rank, word in enumerate(OUTCOME_WORDS)}
 
 def outcome_colour(word: str, default: str = "dim") -> str:
     """The colour of a word in a terminal; `default` if it is none of ours."""
-    return OUTCOME_WORDS[word].colour if word in OUTCOME_WORDS else default
+    if word in OUTCOME_WORDS:
+        return OUTCOME_WORDS[word].colour
+    return default
 
 
 def outcome_style(word: str) -> str:
     """The class of a word on a page; what is none of ours has the last colour."""
-    return OUTCOME_WORDS[word].style if word in OUTCOME_WORDS else "s7"
+    if word in OUTCOME_WORDS:
+        return OUTCOME_WORDS[word].style
+    return "s7"
 
 
 def outcome_mark(word: str) -> tuple[str, str]:

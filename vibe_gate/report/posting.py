@@ -63,7 +63,9 @@ def check_name(name: str) -> str:
     """The name of the check run of a gate; `name` tells several gates of one repository apart, ""
     if there is one.
     """
-    return f"{CHECK_NAME} ({name})" if name else CHECK_NAME
+    if name:
+        return f"{CHECK_NAME} ({name})"
+    return CHECK_NAME
 
 
 class Posting(Struct, frozen=True):
@@ -167,7 +169,9 @@ class _Poster:
     def post(self) -> None:
         """Take all steps; one that is refused does not stop those after it."""
         number = self._posting.number
-        stale = self._newer_head(number) if number is not None else ""
+        stale = ""
+        if number is not None:
+            stale = self._newer_head(number)
         if stale:
             self._posted.downgrades.append(stale)
         elif number is not None:
@@ -213,7 +217,9 @@ class _Poster:
             )
             return
         self._spoke = sticky is not None
-        previous = read_comment_state(sticky.body) if sticky is not None else None
+        previous = None
+        if sticky is not None:
+            previous = read_comment_state(sticky.body)
         if previous is None:
             return
         self._posted.report = replace(
@@ -261,7 +267,10 @@ class _Poster:
         suggestions = self._posting.suggestions
         comments = [comment for comment in suggestions if comment.fingerprint not in suggested]
         if self._posting.review_comments:
-            finding_comments = [comment for comment in ours if read_finding_marker(comment.body)]
+            finding_comments = []
+            for comment in ours:
+                if read_finding_marker(comment.body):
+                    finding_comments.append(comment)
             comments = merge_comments(
                 self._new_finding_comments(number, finding_comments), comments
             )
@@ -284,7 +293,9 @@ class _Poster:
         }
         candidates = make_review_comments(report, report.anchors)
         new = [comment for comment in candidates if comment.fingerprint not in commented]
-        return new if len(new) <= MAX_COMMENTS else []
+        if len(new) <= MAX_COMMENTS:
+            return new
+        return []
 
     def _review_lines(self, number: int, comments: list[LineComment]) -> list[LineComment]:
         """Post the comments, in one review if GitHub takes them all; those that stand.
@@ -295,7 +306,9 @@ class _Poster:
         """
         standing: list[LineComment] = []
         refused: list[LineComment] = []
-        batches = [comments] if comments else []
+        batches = []
+        if comments:
+            batches = [comments]
         while batches:
             batch = batches.pop(0)
             try:
@@ -356,7 +369,9 @@ class _Poster:
         try:
             self._forge.set_threads(number, resolved)
         except ForgeError as error:
-            reason = THREADS_REFUSED if error.status == HTTPStatus.FORBIDDEN else str(error)
+            reason = THREADS_REFUSED
+            if error.status != HTTPStatus.FORBIDDEN:
+                reason = str(error)
             threads = counted(len(resolved), "thread")
             self._posted.remarks.append(
                 f"Not resolved, or not opened again: {threads} at lines of the diff. {reason}"
@@ -368,7 +383,9 @@ class _Poster:
         report = self._posted.report
         check_run = make_check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
         check_run = replace(check_run, record=self._posting.record)
-        address = report.links.run_url if report.links else ""
+        address = ""
+        if report.links:
+            address = report.links.run_url
         try:
             answer = self._forge.check_run(
                 self._posting.head,

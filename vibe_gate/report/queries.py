@@ -58,9 +58,14 @@ def shared_error(summary: Summary) -> str:
     """
     reasons = set()
     for criterion in summary.criteria:
-        if criterion.outcome == "error":
-            reasons.add(criterion.reason if criterion.kind == "judge" else "")
-    return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
+        if criterion.outcome != "error":
+            continue
+        if criterion.kind != "judge":
+            return ""
+        reasons.add(criterion.reason)
+    if len(reasons) != 1:
+        return ""
+    return reasons.pop().removesuffix(".")
 
 
 def reason_in_words(reason: str) -> str:
@@ -87,7 +92,9 @@ def asks_judges(summary: Summary) -> bool:
 
 def missed_places(summary: Summary) -> tuple[Unreviewed, ...]:
     """What judges should have seen and did not: nothing if no criterion asks one."""
-    return tuple(summary.unreviewed) if asks_judges(summary) else ()
+    if asks_judges(summary):
+        return tuple(summary.unreviewed)
+    return ()
 
 
 def shown_evidence(lines: Sequence[CheckedEvidence]) -> list[CheckedEvidence]:
@@ -97,8 +104,11 @@ def shown_evidence(lines: Sequence[CheckedEvidence]) -> list[CheckedEvidence]:
 
 def unanswered_criteria(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
-    undecided = filter(_is_undecided, summary.criteria)
-    return [criterion for criterion in undecided if not _has_answer(criterion)]
+    criteria = []
+    for criterion in summary.criteria:
+        if _is_undecided(criterion) and not _has_answer(criterion):
+            criteria.append(criterion)
+    return criteria
 
 
 def is_undecided_by_answers(summary: Summary) -> bool:
@@ -116,7 +126,7 @@ def has_own_gate(summary: Summary) -> bool:
 
 def undecided_criteria(rubric: RubricResult) -> list[CriterionResult]:
     """The criteria of a rubric without pass or fail that apply."""
-    return [criterion for criterion in rubric.criteria if _is_undecided(criterion)]
+    return list(filter(_is_undecided, rubric.criteria))
 
 
 def _is_undecided(criterion: CriterionResult) -> bool:
@@ -130,9 +140,10 @@ def _has_answer(criterion: CriterionResult) -> bool:
 
 def judge_abstained(summary: Summary) -> bool:
     """Whether a judge answered that it cannot decide a criterion that must pass."""
-    musts = [criterion for criterion in summary.criteria if criterion.must]
-    abstained = [criterion for criterion in musts if criterion.outcome == "abstain"]
-    return any(map(_has_answer, abstained))
+    return any(
+        criterion.must and criterion.outcome == "abstain" and _has_answer(criterion)
+        for criterion in summary.criteria
+    )
 
 
 class Waiting(Struct, frozen=True):
@@ -146,13 +157,13 @@ class Waiting(Struct, frozen=True):
 
 def waiting_questions(summary: Summary) -> Waiting:
     """The check that keeps questions from being asked, and these."""
-    checks = []
+    check = ""
     questions = []
     for criterion in summary.criteria:
         if isinstance(criterion.cause, CheckFails):
-            checks.append(criterion.cause.check)
+            check = check or criterion.cause.check
             questions.append(criterion.id)
-    return Waiting(checks[0] if checks else "", tuple(dict.fromkeys(questions)))
+    return Waiting(check, tuple(dict.fromkeys(questions)))
 
 
 def has_cause(criterion: CriterionResult, *kinds: type[Coded]) -> bool:
@@ -171,8 +182,10 @@ def has_score(rubric: RubricResult) -> bool:
     """
     if rubric.outcome not in ("pass", "fail") or rubric.coverage <= 0:
         return False
-    applicable = (item for item in rubric.criteria if item.outcome != "not_applicable")
-    return any(not criterion.is_advice for criterion in applicable)
+    return any(
+        criterion.outcome != "not_applicable" and not criterion.is_advice
+        for criterion in rubric.criteria
+    )
 
 
 def advisory_fails(summary: Summary) -> list[CriterionResult]:
@@ -195,7 +208,11 @@ def lowest_score(summary: Summary) -> float | None:
     """
     if summary.exit_code not in (PASS, FAIL):
         return None
-    return min((rubric.score for rubric in summary.rubrics if has_score(rubric)), default=None)
+    scores = []
+    for rubric in summary.rubrics:
+        if has_score(rubric):
+            scores.append(rubric.score)
+    return min(scores, default=None)
 
 
 def is_from_recording(summary: Summary) -> bool:
@@ -209,9 +226,12 @@ def asked_votes(summary: Summary) -> list[Vote]:
     """The votes of this run, without those of earlier verdicts."""
     votes: list[Vote] = []
     for criterion in summary.criteria:
-        if criterion.decided_by != "cache":
-            votes += criterion.votes
-    return [vote for vote in votes if not vote.turn.startswith(STORE)]
+        if criterion.decided_by == "cache":
+            continue
+        for vote in criterion.votes:
+            if not vote.turn.startswith(STORE):
+                votes.append(vote)
+    return votes
 
 
 def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
@@ -241,7 +261,9 @@ def waived_ids(rubric: RubricResult, findings: Sequence[Finding]) -> tuple[str, 
 
 def waiver_text(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
-    return "" if finding.waiver is UNSET else finding.waiver
+    if finding.waiver is UNSET:
+        return ""
+    return finding.waiver
 
 
 def is_overridden(finding: Finding) -> bool:
@@ -279,8 +301,11 @@ def waiver_texts(rubric: str, criterion: str, findings: Sequence[Finding]) -> st
     """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason
     begins with them.
     """
-    waived = (finding for finding in findings if finding.is_of(rubric, criterion))
-    return "; ".join(dict.fromkeys(filter(None, map(waiver_text, waived))))
+    texts = []
+    for finding in findings:
+        if finding.is_of(rubric, criterion):
+            texts.append(waiver_text(finding))
+    return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
 def is_approval(finding: Finding) -> bool:
@@ -328,13 +353,16 @@ class _FileRisk(Struct, frozen=True, order=True):
 
     def reason(self) -> str:
         """Why to look at the file; "" if nothing but its size says so."""
-        parts = [
-            counted(self.failures, "failure") if self.failures else "",
-            counted(self.warnings, "warning") if self.warnings else "",
-            "the gate" if self.is_gate else "",
-            "not judged" if self.is_unjudged else "",
-        ]
-        return ", ".join(filter(None, parts))
+        parts = []
+        if self.failures:
+            parts.append(counted(self.failures, "failure"))
+        if self.warnings:
+            parts.append(counted(self.warnings, "warning"))
+        if self.is_gate:
+            parts.append("the gate")
+        if self.is_unjudged:
+            parts.append("not judged")
+        return ", ".join(parts)
 
 
 def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
@@ -342,7 +370,10 @@ def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
     no judge saw.
     """
     finding_counts = _count_by_file(summary.findings)
-    gate_paths = {change.path for change in summary.policy_changes if change.level == "block"}
+    gate_paths = set()
+    for change in summary.policy_changes:
+        if change.level == "block":
+            gate_paths.add(change.path)
     unjudged_paths = {place.path for place in missed_places(summary)}
 
     def risk_of(file: ChangedFile) -> _FileRisk:
@@ -354,8 +385,10 @@ def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
             lines=file.added + file.deleted,
         )
 
-    files = sorted(summary.change.files, key=risk_of, reverse=True)
-    return [(file, risk_of(file).reason()) for file in files]
+    files = []
+    for file in sorted(summary.change.files, key=risk_of, reverse=True):
+        files.append((file, risk_of(file).reason()))
+    return files
 
 
 def _count_by_file(findings: Sequence[Finding]) -> Counter[tuple[str, str]]:
@@ -381,7 +414,9 @@ def defects_behind(finding: Finding, votes: Iterable[Vote]) -> list[Defect]:
     """The defects of these votes of which the finding was made."""
     defects: list[Defect] = []
     for vote in votes:
-        defects += [defect for defect in vote.defects if is_same_defect(defect, finding)]
+        for defect in vote.defects:
+            if is_same_defect(defect, finding):
+                defects.append(defect)
     return defects
 
 
@@ -393,7 +428,9 @@ def finding_basis(finding: Finding, summary: Summary) -> str:
         return finding.basis
     # A summary of an earlier version does not have the field.
     kinds = {criterion.kind for _, criterion in sources_of_finding(finding, summary)}
-    return "inferred" if kinds == {"judge"} else ""
+    if kinds == {"judge"}:
+        return "inferred"
+    return ""
 
 
 def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
@@ -421,7 +458,9 @@ def grounds_of_look(look: SecondLook) -> tuple[CheckedEvidence, ...]:
     """The lines by which it refutes the finding, or says that it is intended, the first of many;
     none if it does neither.
     """
-    return look.evidence[:MAX_PREVENTING] if look.outcome in ("refuted", "intended") else ()
+    if look.outcome in ("refuted", "intended"):
+        return look.evidence[:MAX_PREVENTING]
+    return ()
 
 
 def sources_of_finding(

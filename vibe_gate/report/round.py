@@ -289,9 +289,10 @@ def answered_by(summary: Summary, previous: RoundState | None) -> Callable[[Repo
     reported_names: set[str] = set()
     if previous is not None:
         reported_names = {reported.fingerprint for reported in previous.findings}
-    new_findings = [
-        finding for finding in summary.findings if finding_identity(finding) not in reported_names
-    ]
+    new_findings = []
+    for finding in summary.findings:
+        if finding_identity(finding) not in reported_names:
+            new_findings.append(finding)
     answers = _RunAnswers(
         outcomes=_outcomes_by_criterion(summary),
         judged={criterion.id for criterion in summary.criteria if criterion.kind == "judge"},

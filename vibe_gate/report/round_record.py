@@ -65,7 +65,9 @@ def settled_title(finding: Finding) -> str:
     """The title under which it stands if there is nothing to do about it; else ""."""
     if queries.waiver_text(finding):
         return ACCEPTED
-    return REFUTED if finding.is_refuted else ""
+    if not finding.is_refuted:
+        return ""
+    return REFUTED
 
 
 def count_findings(round: Round) -> RoundCounts:
@@ -90,7 +92,10 @@ def is_further(round: Round) -> bool:
 
 def record_round(round: Round, after: str = "") -> RoundRecord:
     """The round without its findings; `after` as of RoundRecord."""
-    open_findings = [finding for finding in round.new if not settled_title(finding)]
+    open_findings = []
+    for finding in round.new:
+        if not settled_title(finding):
+            open_findings.append(finding)
     reported = [report_finding(finding, round.head) for finding in open_findings[:MAX_SEEN]]
     return RoundRecord(
         number=round.number,

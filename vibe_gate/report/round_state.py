@@ -93,7 +93,9 @@ def explain_state(state: RoundState, summary: Summary, run: int) -> RoundState:
         with_reasons.append(_with_reasons(sourced, finding, summary))
     without_reasons = replace(state, run=run, findings=tuple(with_sources))
     full = replace(state, run=run, findings=tuple(with_reasons))
-    return full if len(_packed(full)) <= MAX_EXPLAINED else without_reasons
+    if len(_packed(full)) <= MAX_EXPLAINED:
+        return full
+    return without_reasons
 
 
 def _with_reasons(reported: ReportedFinding, finding: Finding, summary: Summary) -> ReportedFinding:
@@ -152,7 +154,9 @@ def load_state(text: str) -> RoundState | None:
     except (binascii.Error, zlib.error, ValueError, RecursionError):
         return None
     fingerprints = {finding.fingerprint for finding in state.findings}
-    return state if len(fingerprints) == len(state.findings) else None
+    if len(fingerprints) != len(state.findings):
+        return None
+    return state
 
 
 def _packed(state: RoundState) -> str:

@@ -132,7 +132,9 @@ _DECODER = json.Decoder(RunFigures)
 def unpack_figures(text: str) -> RunFigures | None:
     """What was packed; None of anything else."""
     try:
-        return _DECODER.decode(text) if text else None
+        if not text:
+            return None
+        return _DECODER.decode(text)
     except (DecodeError, UnicodeEncodeError):
         return None
 
@@ -140,8 +142,12 @@ def unpack_figures(text: str) -> RunFigures | None:
 def _finding_state(finding: Finding) -> str:
     """As `FoundFinding.state`."""
     if queries.waiver_text(finding):
-        return "overridden" if queries.is_overridden(finding) else "suppressed"
-    return "refuted" if finding.is_refuted else "kept"
+        if queries.is_overridden(finding):
+            return "overridden"
+        return "suppressed"
+    if finding.is_refuted:
+        return "refuted"
+    return "kept"
 
 
 def _turns(rubric: RubricResult) -> set[str]:
@@ -162,7 +168,9 @@ def _usd_by_rubric(summary: Summary) -> dict[str, float]:
         for turn in _turns(rubric):
             if turn.startswith("nodes/"):
                 rubric_of_node[turn.split("/")[1]] = rubric.id
-    names = [rubric.id for rubric in summary.rubrics] if summary.workflow == "review" else []
+    names = []
+    if summary.workflow == "review":
+        names = [rubric.id for rubric in summary.rubrics]
     total: dict[str, float] = {}
     for node, usd in summary.cost.by_node.items():
         name = rubric_of_node.get(node) or _rubric_by_name(node, names)

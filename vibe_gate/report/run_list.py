@@ -83,7 +83,10 @@ def _cells(
     entry: RunEntry, length: int | None, now: datetime, titles: Mapping[str, str]
 ) -> tuple[str, ...]:
     size = f"{counted(entry.files, 'file')} +{entry.added} -{entry.deleted}"
-    facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
+    if entry.outcome:
+        facts = (entry.author, size, str(entry.findings))
+    else:
+        facts = ("", "", "")
     return (
         _age(entry.run_id, now),
         run_word(entry),

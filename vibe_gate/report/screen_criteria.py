@@ -44,7 +44,9 @@ def rubric_rows(
 def _shared_reason(rubric: RubricResult) -> str | None:
     """The one reason that all criteria have; None if they differ."""
     reasons = {criterion.reason for criterion in rubric.criteria}
-    return reasons.pop() if len(reasons) == 1 else None
+    if len(reasons) != 1:
+        return None
+    return reasons.pop()
 
 
 def _are_unasked_for_one_reason(rubric: RubricResult, shared_reason: str | None) -> bool:
@@ -72,7 +74,9 @@ def _rubric_row(rubric: RubricResult, shared_reason: str, are_unasked: bool) -> 
 def _rubric_figures(rubric: RubricResult) -> str:
     if not rubric.coverage:
         return "nothing decided"
-    score = f"score {rubric.score:.2f} · " if queries.has_score(rubric) else ""
+    score = ""
+    if queries.has_score(rubric):
+        score = f"score {rubric.score:.2f} · "
     return f"{score}coverage {rubric.coverage:.0%}"
 
 
@@ -99,7 +103,9 @@ def _shared_badge(rubric: RubricResult) -> str:
     if len(badges) != 1:
         return ""
     badge = badges.pop()
-    return badge if badge.startswith(("uncalibrated", "stale")) else ""
+    if not badge.startswith(("uncalibrated", "stale")):
+        return ""
+    return badge
 
 
 def _criterion_rows(rubric: RubricResult, findings: Sequence[Finding]) -> Iterator[ScreenRow]:
@@ -139,7 +145,9 @@ def _words_of_findings(
         if open_findings:
             return criterion_words.count_words(open_findings)
     findings_below = _count_findings_with_reason(criterion, findings)
-    return counted(findings_below, "finding") if findings_below else ""
+    if not findings_below:
+        return ""
+    return counted(findings_below, "finding")
 
 
 def _count_findings_with_reason(criterion: CriterionResult, findings: Sequence[Finding]) -> int:
@@ -169,8 +177,12 @@ def _criterion_row(
         outcome = "unsteady"
     name = crop_text(safe(criterion.id), name_columns)
     padding = " " * (name_columns - cell_len(name))
-    must = "must" if criterion.must else "    "
-    text_style = "dim" if criterion.outcome in ("pass", "not_applicable") else ""
+    must = "    "
+    if criterion.must:
+        must = "must"
+    text_style = ""
+    if criterion.outcome in ("pass", "not_applicable"):
+        text_style = "dim"
     line = Text.assemble(
         (f"  {mark} ", style), name + padding, f"  {must}  {outcome:<7}  ", (safe(text), text_style)
     )

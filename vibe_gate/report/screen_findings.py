@@ -105,7 +105,10 @@ def _source_text(finding: Finding, summary: Summary) -> Text:
     if finding.fingerprint:
         name = f"  [{safe(finding.fingerprint[:SHORT_FINGERPRINT])}]"
     basis = queries.finding_basis(finding, summary)
-    basis = f"  {basis}" if basis else ""
+    if basis:
+        basis = f"  {basis}"
+    else:
+        basis = ""
     return Text.assemble(safe(criterion), (name, "dim"), (basis, "dim"))
 
 

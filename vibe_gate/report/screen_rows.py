@@ -49,7 +49,9 @@ def quote_unnumbered(evidence: CheckedEvidence) -> Text:
 
 
 def _quote_behind(margin: str, evidence: CheckedEvidence) -> Text:
-    side = "-" if evidence.side == "before" else "|"
+    side = "|"
+    if evidence.side == "before":
+        side = "-"
     quote = evidence.quote.replace("\t", "    ").rstrip()
     return Text.assemble((f"{margin} {side} ", "dim"), safe(quote))
 

@@ -51,7 +51,9 @@ def verdict_words(summary: Summary) -> str:
     `DONE`: a workflow, or one agent, ended well and has no rubrics.
     """
     if summary.extent == "nothing":
-        return "NOTHING REVIEWED" if summary.run_id else "NOTHING TO REVIEW"
+        if summary.run_id:
+            return "NOTHING REVIEWED"
+        return "NOTHING TO REVIEW"
     if summary.exit_code == PASS and summary.has_only_agents:
         return "DONE"
     if summary.exit_code == PASS:
@@ -62,7 +64,9 @@ def verdict_words(summary: Summary) -> str:
         return "NEEDS APPROVAL"
     if summary.exit_code == INTEGRITY:
         return "INTEGRITY"
-    return "NOT REVIEWED (inconclusive)" if summary.outcome == "inconclusive" else "ERROR"
+    if summary.outcome == "inconclusive":
+        return "NOT REVIEWED (inconclusive)"
+    return "ERROR"
 
 
 def _pass_words(summary: Summary) -> str:
@@ -102,7 +106,9 @@ def placed_line(finding: Finding) -> str:
 
 def _line_at(place: str, finding: Finding) -> str:
     names = f"[{finding.criterion}] [{finding.fingerprint[:SHORT_FINGERPRINT]}]"
-    removed = "(removed) " if finding_places.is_removed(finding) else ""
+    removed = ""
+    if finding_places.is_removed(finding):
+        removed = "(removed) "
     return safe(f"{place}: {finding.level}: {removed}{placed_sentence(finding)} {names}")
 
 
@@ -152,15 +158,21 @@ def _decided_by_rubrics(summary: Summary, *, sentence: bool) -> str:
     for rubric in decisive:
         causes.append(f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}")
     text = "; ".join(causes)
-    return f"rubric {text}" if sentence else text
+    if sentence:
+        return f"rubric {text}"
+    return text
 
 
 def _decided_without_rubrics(summary: Summary) -> str:
     if summary.has_only_agents:  # its stages say what was done
-        return "no rubric judged it" if summary.outcome == "pass" else ""
+        if summary.outcome == "pass":
+            return "no rubric judged it"
+        return ""
     if summary.outcome == "pass":
         return "no rubric of the gate is for these files"
-    return "a finding blocks" if summary.outcome == "fail" else ""
+    if summary.outcome == "fail":
+        return "a finding blocks"
+    return ""
 
 
 def _why_passed(summary: Summary, rubrics: Sequence[RubricResult], *, sentence: bool) -> str:
@@ -168,13 +180,18 @@ def _why_passed(summary: Summary, rubrics: Sequence[RubricResult], *, sentence: 
     unasked = summary.unasked
     if unasked:
         return f"{counted(len(unasked), 'question')} {unasked[0].reason}"
-    passed = [rubric.id for rubric in rubrics if queries.rubric_applies(rubric)]
+    passed = []
+    for rubric in rubrics:
+        if queries.rubric_applies(rubric):
+            passed.append(rubric.id)
     names = join_words(passed) or _none_applies(summary)
     if not sentence:
         parts = [passed_by_words(summary), refuted_words(summary), names]
         return "; ".join(filter(None, parts)) + _left_undecided(summary, rubrics)
     if passed:
-        noun = "rubric" if len(passed) == 1 else "rubrics"
+        noun = "rubrics"
+        if len(passed) == 1:
+            noun = "rubric"
         files = counted(len(summary.change.files), "file")
         names = f"passed the {noun} {names} ({files})"
     return names + _left_undecided(summary, rubrics)
@@ -185,7 +202,9 @@ def _left_undecided(summary: Summary, rubrics: Sequence[RubricResult]) -> str:
     undecided: list[CriterionResult] = []
     for rubric in rubrics:
         undecided += queries.undecided_criteria(rubric)
-    text = f"; undecided: {_names(undecided)}" if undecided else ""
+    text = ""
+    if undecided:
+        text = f"; undecided: {_names(undecided)}"
     places = len(queries.missed_places(summary))
     if places:
         text += f"; {counted(places, 'place')} not judged"
@@ -200,7 +219,9 @@ def advice_count(summary: Summary) -> str:
     if not criteria:
         return ""
     number = counted(len(criteria), "criterion", "criteria")
-    names = [f"{criterion.id} ({advice_cause(criterion)})" for criterion in criteria[:MAX_NAMES]]
+    names = []
+    for criterion in criteria[:MAX_NAMES]:
+        names.append(f"{criterion.id} ({advice_cause(criterion)})")
     text = f"{number} would have blocked: {', '.join(names)}"
     if len(criteria) > MAX_NAMES:
         text += f" and {len(criteria) - MAX_NAMES} more"
@@ -209,8 +230,11 @@ def advice_count(summary: Summary) -> str:
 
 def advice_cause(criterion: CriterionResult) -> str:
     """Why the criterion only advises, in a word or two: "uncalibrated", "stale", "not earned"."""
-    state = criterion.trust.state if criterion.trust is not UNSET else ""
-    return state if state in ("uncalibrated", "stale") else "not earned"
+    if criterion.trust is UNSET:
+        return "not earned"
+    if criterion.trust.state in ("uncalibrated", "stale"):
+        return criterion.trust.state
+    return "not earned"
 
 
 KEY_ADVICE = (
@@ -260,7 +284,9 @@ def advice_sentence(trust: TrustBadge) -> str:
     if trust.needed is UNSET:
         return "only advises"
     missing = max(1, trust.needed - trust.clean)
-    verb = "is" if missing == 1 else "are"
+    verb = "are"
+    if missing == 1:
+        verb = "is"
     return f"only advises until {counted(missing, 'more clean change')} {verb} labelled"
 
 
@@ -278,7 +304,9 @@ def agent_signs(hints: Sequence[str]) -> str:
     """The signs of an agent as one line: the first of them, and how many more."""
     line = "; ".join(hints[:MAX_SIGNS])
     further_signs = len(hints) - MAX_SIGNS
-    return f"{line}; and {further_signs:,} more" if further_signs > 0 else line
+    if further_signs > 0:
+        return f"{line}; and {further_signs:,} more"
+    return line
 
 
 def describe_tests(tests: TestsRecord, show_command: Callable[[str], str]) -> str:
@@ -300,7 +328,10 @@ def describe_tests(tests: TestsRecord, show_command: Callable[[str], str]) -> st
 
 def edited_gate_files(summary: Summary) -> str:
     """The files that control the gate: the first, and how many more."""
-    paths = [change.path for change in summary.policy_changes if change.level == "block"]
+    paths = []
+    for change in summary.policy_changes:
+        if change.level == "block":
+            paths.append(change.path)
     if not paths:
         return ".vibe-gate"
     if len(paths) == 1:
@@ -319,23 +350,34 @@ def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -
     that say it.
     """
     outcome = _DECISIVE_OUTCOMES[rubric.outcome]
-    decisive = []
+    decisive = _decisive_criteria(rubric, findings)
+    musts = [criterion for criterion in decisive if criterion.must]
+    if musts:
+        text = f"{_names(musts)} {_VERBS[outcome]} (must)"
+        if reason and outcome != "fail":
+            return _with_reason(text, musts)
+        return text
+    unanswered = [criterion for criterion in decisive if criterion.unanswered]
+    if unanswered:
+        text = f"{_names(unanswered)} {_VERBS[outcome]}"
+        if reason:
+            return _with_reason(text, unanswered)
+        return text
+    if rubric.outcome == "fail":
+        return _cause_of_score(rubric, decisive)
+    return _cause_of_coverage(rubric, reason=reason)
+
+
+def _decisive_criteria(rubric: RubricResult, findings: Sequence[Finding]) -> list[CriterionResult]:
+    """The criteria that decide the outcome, without those whose findings people let pass."""
+    outcome = _DECISIVE_OUTCOMES[rubric.outcome]
+    criteria = []
     for criterion in rubric.criteria:
         if criterion.outcome != outcome:
             continue
         if not queries.is_waived(rubric.id, criterion.id, findings):
-            decisive.append(criterion)
-    musts = [criterion for criterion in decisive if criterion.must]
-    if musts:
-        text = f"{_names(musts)} {_VERBS[outcome]} (must)"
-        return _with_reason(text, musts) if reason and outcome != "fail" else text
-    unanswered = [criterion for criterion in decisive if criterion.unanswered]
-    if unanswered:
-        text = f"{_names(unanswered)} {_VERBS[outcome]}"
-        return _with_reason(text, unanswered) if reason else text
-    if rubric.outcome == "fail":
-        return _cause_of_score(rubric, decisive)
-    return _cause_of_coverage(rubric, reason=reason)
+            criteria.append(criterion)
+    return criteria
 
 
 def _cause_of_score(rubric: RubricResult, failed: Sequence[CriterionResult]) -> str:
@@ -345,9 +387,13 @@ def _cause_of_score(rubric: RubricResult, failed: Sequence[CriterionResult]) -> 
         text += f" of {rubric.pass_threshold:.2f}"
     if not failed:
         return text
-    passed = [criterion for criterion in rubric.criteria if criterion.outcome == "pass"]
-    failed_weight = sum(criterion.weight for criterion in failed)
-    weight = failed_weight + sum(criterion.weight for criterion in passed)
+    failed_weight = 0.0
+    for criterion in failed:
+        failed_weight += criterion.weight
+    weight = failed_weight
+    for criterion in rubric.criteria:
+        if criterion.outcome == "pass":
+            weight += criterion.weight
     return f"{text}: {_names(failed)} failed (weight {failed_weight:g} of {weight:g})"
 
 
@@ -427,7 +473,9 @@ def program_outcome(summary: Summary) -> str:
     """
     if not summary.run_id:
         return "nothing"
-    return "needs-approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
+    if summary.exit_code == POLICY_CHANGED:
+        return "needs-approval"
+    return summary.outcome
 
 
 def price_words(summary: Summary) -> str:
@@ -483,25 +531,33 @@ def proof_sentence(of: Proof) -> str:
 def refuted_words(summary: Summary) -> str:
     """How many findings a second look refuted, in a few words; "" if none."""
     number = sum(finding.is_refuted for finding in summary.findings)
-    return f"{number:,} raised and refuted" if number else ""
+    if not number:
+        return ""
+    return f"{number:,} raised and refuted"
 
 
 def second_look_sentence(look: SecondLook) -> str:
     """What a second look came to, and why."""
-    outcome = "no answer" if look.said is None else look.outcome
+    outcome: str = look.outcome
+    if look.said is None:
+        outcome = "no answer"
     return f"Second look: {outcome}. {look.reason}".strip()
 
 
 def grounds_words(look: SecondLook) -> str:
     """What the lines do by which it takes the finding back, before their place."""
-    return "intended by" if look.outcome == "intended" else "prevented by"
+    if look.outcome == "intended":
+        return "intended by"
+    return "prevented by"
 
 
 def dispute_sentence(look: SecondLook) -> str:
     """What was said against the finding, and by whom; "" if it was not disputed."""
     if look.dispute is UNSET:
         return ""
-    by = f" by {look.dispute.by}" if look.dispute.by else ""
+    by = ""
+    if look.dispute.by:
+        by = f" by {look.dispute.by}"
     return f"Disputed{by}: {short(look.dispute.argument)}"
 
 
@@ -512,15 +568,20 @@ def policy_meaning(change: PolicyChange, summary: Summary) -> str:
     approver = queries.gate_approver(summary)
     if approver:
         return f"approved by {approver}"
-    return "let pass" if summary.policy_let_pass else "needs approval"
+    if summary.policy_let_pass:
+        return "let pass"
+    return "needs approval"
 
 
 def place_words(path: str, line: int, end_line: int = 0) -> str:
     """`path:line-end`, as far as there is a line; "the change" without a path."""
     if not path:
         return "the change"
-    lines = f"{line}-{end_line}" if end_line > line else str(line)
-    return f"{path}:{lines}" if line else path
+    if not line:
+        return path
+    if end_line > line:
+        return f"{path}:{line}-{end_line}"
+    return f"{path}:{line}"
 
 
 def place_words_of(place: Finding | FindingPlace | Unreviewed | CheckedEvidence) -> str:
@@ -537,7 +598,9 @@ def other_places_words(finding: Finding) -> str:
     if not words or any(place.path != finding.path or not place.line for place in places):
         return list_names(words, finding_places.MAX_NAMED_PLACES)
     lines = [word.removeprefix(f"{finding.path}:") for word in words]
-    noun = "line" if len(lines) == 1 else "lines"
+    noun = "lines"
+    if len(lines) == 1:
+        noun = "line"
     return f"{noun} {list_names(lines, finding_places.MAX_NAMED_PLACES)}"
 
 
@@ -545,7 +608,9 @@ def placed_sentence(finding: Finding) -> str:
     """What the finding says, and in brackets where else it stands."""
     other_places = other_places_words(finding)
     sentence = finding_sentence(finding)
-    return f"{sentence} (also at {other_places})" if other_places else sentence
+    if other_places:
+        return f"{sentence} (also at {other_places})"
+    return sentence
 
 
 def located_message(finding: Finding) -> str:
@@ -569,7 +634,9 @@ def finding_sentence(finding: Finding) -> str:
     waiver, look = queries.waiver_text(finding), finding.second_look
     remark = finding_places.remark_words(finding)
     if remark:
-        full_stop = "." if finding.message.endswith(".") else ""
+        full_stop = ""
+        if finding.message.endswith("."):
+            full_stop = "."
         return f"{finding.message.removesuffix('.')} ({remark}){full_stop}"
     if look is UNSET or look.outcome != "refuted" or waiver:
         return _with_waiver(finding.message, waiver)

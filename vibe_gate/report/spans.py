@@ -62,7 +62,9 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
 
     StorageError; IntegrityError: the bundle is not what was sealed.
     """
-    summary = result.summary if result.complete else None
+    summary = None
+    if result.complete:
+        summary = result.summary
     graph = graph_of(result, summary)
     events = await _read_events(result)
     spans = _Spans(read_text_of(result.run_document, "run_id"), contents)
@@ -214,7 +216,10 @@ class _Spans:
 
     def add_run(self, result: RunResult, summary: Summary | None, events: _RunEvents) -> None:
         """The run itself, with its verdict's criteria as events."""
-        workflow = summary.workflow if summary else read_text_of(result.run_document, "workflow")
+        if summary:
+            workflow = summary.workflow
+        else:
+            workflow = read_text_of(result.run_document, "workflow")
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": workflow,
@@ -228,7 +233,9 @@ class _Spans:
         evaluations: tuple[SpanEvent, ...] = ()
         if summary is not None:
             attributes |= verdict_attributes(summary)
-            error = summary.outcome if summary.outcome in _UNDECIDED else ""
+            error = ""
+            if summary.outcome in _UNDECIDED:
+                error = summary.outcome
             decided_at = limit_number(events.decided_at(), MAX_MS)
             evaluations = tuple(self._evaluations(summary, decided_at))
         self._add(
@@ -333,7 +340,9 @@ class _Spans:
         messages = []
         if answer.parts:
             kinds = {part["type"] for part in answer.parts}
-            finish_reason = "tool_call" if "tool_call" in kinds else "stop"
+            finish_reason = "stop"
+            if "tool_call" in kinds:
+                finish_reason = "tool_call"
             message = build_message("assistant", answer.parts)
             messages.append(message | {"finish_reason": finish_reason})
         attributes = token_attributes(sum_tokens([answer.usage])) | {
@@ -357,7 +366,9 @@ class _Spans:
         """The calls of tools; those of a subagent are below the call that started it."""
         places: dict[str, tuple[str, ...]] = {"": (place,)}
         for call in calls:
-            number = call.hook_ref.post if call.hook_ref.pre is None else call.hook_ref.pre
+            number = call.hook_ref.pre
+            if call.hook_ref.pre is None:
+                number = call.hook_ref.post
             call_place = (place, "tool", str(number))
             attributes = {
                 "gen_ai.operation.name": "execute_tool",
@@ -371,7 +382,9 @@ class _Spans:
             if self._has_contents:  # else it need not be read
                 contents["gen_ai.tool.call.arguments"] = call.input()
                 contents["gen_ai.tool.call.result"] = call.response()
-            end = call.started_at if call.ended_at is None else call.ended_at
+            end = call.started_at
+            if call.ended_at is not None:
+                end = call.ended_at
             self._add(
                 call_place,
                 places.get(call.parent_tool_use_id, (place,)),

@@ -129,7 +129,9 @@ def compute_statistics(
             _add(total.not_counted, entry.state, 1)
             continue
         _add_run(total, entry)
-        figures = figures_of(entry) if has_figures(entry) else None
+        figures = None
+        if has_figures(entry):
+            figures = figures_of(entry)
         if figures is None:
             continue
         _add_figures(total, entry, figures)
@@ -140,7 +142,10 @@ def compute_statistics(
         disputes |= figures.disputes
     total.findings |= Counter(findings.states.values())
     for outcome in disputes.values():
-        total.disputes["refuted" if outcome == "refuted" else "standing"] += 1
+        if outcome == "refuted":
+            total.disputes["refuted"] += 1
+        else:
+            total.disputes["standing"] += 1
     for name, fingerprints in sorted(findings.advised.items()):
         total.would_have_blocked[name] = len(fingerprints)
     counted_labels = _labels_of(all_labels, findings.fingerprints(), since)
@@ -251,11 +256,10 @@ def draw_statistics(total: Statistics, columns: int) -> Text:
         rows = _author_rows(authors)
         lines += charts.draw_bar_table(title, "failed, cost", rows, width, "red", 1.0)
     lines += charts.draw_bar_table("criterion", "found", _criterion_rows(total), width, "red")
-    for title, costs in (
-        ("model", _largest_first(total.usd_by_model)),
-        ("rubric", _by_rubric(total)),
-    ):
-        lines += charts.draw_bar_table(title, "USD", _usd_rows(costs), width)
+    models = _usd_rows(_largest_first(total.usd_by_model))
+    lines += charts.draw_bar_table("model", "USD", models, width)
+    rubrics = _usd_rows(_by_rubric(total))
+    lines += charts.draw_bar_table("rubric", "USD", rubrics, width)
     lines += _draw_feedback(total, width)
     rows = _usd_rows(_largest_first(total.usd_per_right))
     lines += charts.draw_bar_table("for each right finding of", "USD", rows, width)
@@ -286,8 +290,10 @@ def _criterion_rows(total: Statistics) -> list[charts.BarRow]:
     for feedback in total.criteria:
         if feedback.found:
             counts[f"{feedback.rubric}/{feedback.criterion}"] = feedback.found
-    largest = _largest_first(counts)[:MOST_CRITERIA]
-    return [(name, f"{count:,}", count) for name, count in largest]
+    rows: list[charts.BarRow] = []
+    for name, count in _largest_first(counts)[:MOST_CRITERIA]:
+        rows.append((name, f"{count:,}", count))
+    return rows
 
 
 def _usd_rows(costs: Iterable[tuple[str, float]]) -> list[charts.BarRow]:
@@ -298,7 +304,9 @@ def _draw_feedback(total: Statistics, width: int) -> list[Text]:
     """What people say of findings: a blank line, the heads, the rows."""
     lines = []
     for number, line in enumerate(render_feedback_table(total.criteria, width)):
-        style = "bold" if number == 1 else ""
+        style = ""
+        if number == 1:
+            style = "bold"
         lines.append(Text(charts.fit_name(line, width), style))
     return lines
 
@@ -312,12 +320,19 @@ def _draw_days(total: Statistics, width: int) -> list[Text]:
     days = _days_until_last_run(total, width)
     if not days:
         return []
-    title = f"by day, {days[0]} to {days[-1]}" if len(days) > 1 else f"on {days[0]}"
+    if len(days) > 1:
+        title = f"by day, {days[0]} to {days[-1]}"
+    else:
+        title = f"on {days[0]}"
     lines = [Text(), Text(title, "bold")]
-    outcomes = [total.outcomes_by_day.get(day, {}) for day in days]
-    runs = [sum(counts.values()) for counts in outcomes]
-    failed = [counts.get("fail", 0) for counts in outcomes]
-    usd = [total.usd_by_day.get(day, 0.0) for day in days]
+    runs = []
+    failed = []
+    usd = []
+    for day in days:
+        counts = total.outcomes_by_day.get(day, {})
+        runs.append(sum(counts.values()))
+        failed.append(counts.get("fail", 0))
+        usd.append(total.usd_by_day.get(day, 0.0))
     lines.append(_draw_day_line("runs", runs, "cyan", f"{max(runs):,}"))
     lines.append(_draw_day_line("failed", failed, "red", f"{max(failed):,}"))
     lines.append(_draw_day_line("USD", usd, "cyan", f"${max(usd):,.4f}"))
@@ -336,7 +351,11 @@ def _days_until_last_run(total: Statistics, width: int) -> list[str]:
         return []
     first, last = dates[0], dates[-1]
     number = min((last - first).days + 1, MOST_DAYS, width - 26)
-    return [(last - timedelta(days=age)).isoformat() for age in reversed(range(number))]
+    days = []
+    for age in reversed(range(number)):
+        day = last - timedelta(days=age)
+        days.append(day.isoformat())
+    return days
 
 
 def _total_lines(total: Statistics) -> list[str]:
@@ -349,9 +368,10 @@ def _total_lines(total: Statistics) -> list[str]:
     if dispute_count := sum(total.disputes.values()):
         lines.append(f"disputes: {dispute_count:,} raised, {_count_words(total.disputes.items())}")
     if total.would_have_blocked:
-        criteria = _largest_first(total.would_have_blocked)
-        counts = ", ".join(f"{number:,} of {name}" for name, number in criteria)
-        lines.append(f"would have blocked: {counts}")
+        counts = []
+        for name, number in _largest_first(total.would_have_blocked):
+            counts.append(f"{number:,} of {name}")
+        lines.append(f"would have blocked: {', '.join(counts)}")
     if total.hits:
         answers = counted(total.hits + total.misses, "answer")
         line = f"from earlier verdicts: {total.hits:,} of {answers}"
@@ -362,7 +382,10 @@ def _total_lines(total: Statistics) -> list[str]:
 
 
 def _count_words(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts)
+    words = []
+    for name, count in counts:
+        words.append(f"{count:,} {name}")
+    return ", ".join(words)
 
 
 def _date(day: str) -> date | None:
@@ -375,7 +398,9 @@ def _date(day: str) -> date | None:
 
 def _cost(total: Statistics) -> str:
     cost = f"${total.usd:.4f}"
-    return f"{cost} at most" if total.usd_at_most else cost
+    if total.usd_at_most:
+        return f"{cost} at most"
+    return cost
 
 
 def _by_rubric(total: Statistics) -> list[tuple[str, float]]:
@@ -392,7 +417,9 @@ def _largest_first(numbers: Mapping[str, Number]) -> list[tuple[str, Number]]:
 def _usd_table(title: str, rows: Sequence[tuple[str, float]]) -> list[str]:
     if not rows:
         return []
-    width = max(len(title), *(len(name) for name, _ in rows))
+    names = [name for name, _ in rows]
+    width = max(len(title), *map(len, names))
     lines = ["", f"{title:<{width}}       USD"]
-    lines += [f"{name:<{width}}  {usd:>8.4f}" for name, usd in rows]
+    for name, usd in rows:
+        lines.append(f"{name:<{width}}  {usd:>8.4f}")
     return lines

@@ -97,7 +97,10 @@ def merge_comments(
     """
     comments = list(finding_comments)
     for suggestion in suggestions:
-        near = [comment for comment in comments if _is_at_lines_of(comment, suggestion)]
+        near = []
+        for comment in comments:
+            if _is_at_lines_of(comment, suggestion):
+                near.append(comment)
         if len(near) != 1 or read_suggestion_marker(near[0].body):
             comments.append(suggestion)
         else:
@@ -124,7 +127,9 @@ def _merge(comment: LineComment, suggestion: LineComment) -> LineComment:
 def read_suggestion_marker(body: str) -> str:
     """The fingerprint of a suggestion of ours, "" for any other comment."""
     match = _MARKED.match(body)
-    return match[1] if match else ""
+    if not match:
+        return ""
+    return match[1]
 
 
 def _hunk_comment(file: FileDiff, hunk: Hunk, anchors: Anchors, lead: str) -> LineComment | None:
@@ -176,4 +181,6 @@ def _suggestion_block(raw: bytes) -> str:
         return ""
     block = fence_code(text, "suggestion", uncut=True)
     inside = block[block.index("\n") + 1 : block.rindex("\n") + 1]
-    return block if inside == text else ""
+    if inside != text:
+        return ""
+    return block

@@ -166,14 +166,20 @@ def draw_columns(
     width = max(plot.step * 2 * MIDDLE, 1)
     for index, bar in enumerate(bars):
         value_below = 0.0
-        for part, part_series in zip(bar.parts, series, strict=False):
-            if part and part.value > 0:
-                height = max(plot.height(part.value), 0.75)
-                top = plot.y(value_below) - height
-                box = _box(plot.x(index), top, width, height, part_series.style)
-                shapes.append(_titled_part(box, bar, part_series, part))
-            value_below += _value(part)
+        for part, part_series in _visible_parts(bar, series):
+            height = max(plot.height(part.value), 0.75)
+            top = plot.y(value_below) - height
+            box = _box(plot.x(index), top, width, height, part_series.style)
+            shapes.append(_titled_part(box, bar, part_series, part))
+            value_below += part.value
     return _svg(HEIGHT, shapes)
+
+
+def _visible_parts(bar: Bar, series: Sequence[Series]) -> Iterator[tuple[Part, Series]]:
+    """The parts of a bar that have a length, each with its series."""
+    for part, part_series in zip(bar.parts, series, strict=False):
+        if part and part.value > 0:
+            yield part, part_series
 
 
 def draw_lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
@@ -186,7 +192,9 @@ def draw_lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[fl
         points = []
         dots = []
         for index, bar in enumerate(bars):
-            part = bar.parts[number] if number < len(bar.parts) else None
+            part = None
+            if number < len(bar.parts):
+                part = bar.parts[number]
             if part is None:
                 continue
             x, y = coordinate(plot.x(index + MIDDLE)), coordinate(plot.y(part.value))
@@ -210,12 +218,11 @@ def draw_rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) 
     for index, bar in enumerate(bars):
         shapes += _row_texts(bar.name, bar.text, bar.link, index, name_width)
         x = float(name_width)
-        for part, part_series in zip(bar.parts, series, strict=False):
-            if part and part.value > 0:
-                length = max(part.value / most * bar_width, LEAST)
-                box = _box(x, index * ROW + 4, length, ROW - 8, part_series.style)
-                shapes.append(_titled_part(box, bar, part_series, part))
-                x += length
+        for part, part_series in _visible_parts(bar, series):
+            length = max(part.value / most * bar_width, LEAST)
+            box = _box(x, index * ROW + 4, length, ROW - 8, part_series.style)
+            shapes.append(_titled_part(box, bar, part_series, part))
+            x += length
     return _svg(len(bars) * ROW, shapes)
 
 
@@ -305,11 +312,15 @@ def _name_beside(
     text = cut_text(name, NAME_CHARS)
     width = CHAR * len(text)
     is_at_left = x + 9 + width > WIDTH
-    text_x = x - 9 if is_at_left else x + 9
-    start = text_x - width if is_at_left else text_x
-    line = _free_line(taken_lines, start, start + width, y + 4)
-    taken_lines.append((start, start + width, line))
-    style = "end" if is_at_left else None
+    text_x = start = x + 9
+    style = None
+    if is_at_left:
+        text_x = x - 9
+        start = text_x - width
+        style = "end"
+    end = start + width
+    line = _free_line(taken_lines, start, end, y + 4)
+    taken_lines.append((start, end, line))
     return tag("text", text, x=coordinate(text_x), y=coordinate(line), class_=style)
 
 
@@ -319,9 +330,14 @@ def _free_line(
     """The nearest line for a name from start to end, upwards from the bottom half and downwards
     from the top half. `taken_lines`: start, end and line of other names.
     """
-    step = -LINE if y > HEIGHT / 2 else LINE
-    near = [line for other, other_end, line in taken_lines if start < other_end and other < end]
-    while any(abs(y - line) < LINE for line in near):
+    step = LINE
+    if y > HEIGHT / 2:
+        step = -LINE
+    near_lines = []
+    for other_start, other_end, line in taken_lines:
+        if start < other_end and other_start < end:
+            near_lines.append(line)
+    while any(abs(y - line) < LINE for line in near_lines):
         y += step
     return y
 
@@ -354,11 +370,15 @@ def render_figure(
 
 def link_text(text: str, link: str) -> Html | str:
     """A text that leads somewhere, if it does."""
-    return tag("a", text, href=link) if link else text
+    if link:
+        return tag("a", text, href=link)
+    return text
 
 
 def _value(part: Part | None) -> float:
-    return part.value if part else 0.0
+    if not part:
+        return 0.0
+    return part.value
 
 
 def _values(bars: Iterable[Bar]) -> Iterator[float]:
@@ -385,8 +405,11 @@ def axis_ticks(most: float) -> list[float]:
     if not 0 < most < math.inf:
         return [0.0]
     power = 10.0 ** int(f"{most / 4:e}".partition("e")[2])
-    steps = [factor * power for factor in (1, 2, 5, 10)]
-    step = next(step for step in steps if step >= most / 4 - 1e-12)
+    step = power
+    for factor in (1, 2, 5, 10):
+        step = factor * power
+        if step >= most / 4 - 1e-12:
+            break
     number = 1
     while number * step < most - 1e-9:
         number += 1
@@ -395,7 +418,9 @@ def axis_ticks(most: float) -> list[float]:
 
 def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = True) -> Html:
     """Lines at round figures, and the names of some columns."""
-    values = map(_total, bars) if stacked else _values(bars)
+    values: Iterable[float] = _values(bars)
+    if stacked:
+        values = map(_total, bars)
     marks = axis_ticks(max(values, default=0.0))
     plot = _Plot(len(bars), marks[-1] or 1)
     shapes: list[Html] = []
@@ -429,7 +454,9 @@ def _row_texts(name: str, figure: str, link: str, index: int, width: int) -> lis
 def add_title(drawing: Html, title: str, link: str) -> Html:
     """With a title, which the mouse shows. Keyboards have the table."""
     titled = join_html([tag("title", cut_text(title, MOST_TITLE)), drawing])
-    return tag("a", titled, href=link, tabindex=-1) if link else tag("g", titled)
+    if link:
+        return tag("a", titled, href=link, tabindex=-1)
+    return tag("g", titled)
 
 
 def _titled_part(drawing: Html, bar: Bar, series: Series, part: Part) -> Html:
@@ -451,8 +478,14 @@ def _tick_beside(end: float, y: float, text: str) -> Iterator[Html]:
 
 def _line(x: float, y: float, x_end: float, y_end: float) -> Html:
     """The reach of an interval."""
-    start, end = (coordinate(x), coordinate(y)), (coordinate(x_end), coordinate(y_end))
-    return tag("line", x1=start[0], x2=end[0], y1=start[1], y2=end[1], class_="reach")
+    return tag(
+        "line",
+        x1=coordinate(x),
+        x2=coordinate(x_end),
+        y1=coordinate(y),
+        y2=coordinate(y_end),
+        class_="reach",
+    )
 
 
 def _dot(x: float, y: float) -> Html:
@@ -460,9 +493,14 @@ def _dot(x: float, y: float) -> Html:
 
 
 def _box(x: float, y: float, width: float, height: float, style: str) -> Html:
-    numbers = {"x": x, "y": y, "width": width, "height": height}
-    attributes = {name: coordinate(number) for name, number in numbers.items()}
-    return tag("rect", **attributes, class_=style)
+    return tag(
+        "rect",
+        x=coordinate(x),
+        y=coordinate(y),
+        width=coordinate(width),
+        height=coordinate(height),
+        class_=style,
+    )
 
 
 def _svg(height: float, shapes: Iterable[Html]) -> Html:
@@ -473,7 +511,9 @@ def _svg(height: float, shapes: Iterable[Html]) -> Html:
 def cut_text(text: str, most: int) -> str:
     """At most so many characters of a text of others, with nothing hidden in them."""
     text = safe(text[: 2 * most])
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 1]}…"
 
 
 def cut_middle(text: str, most: int) -> str:

@@ -81,7 +81,10 @@ def render_screen(
         _most_urgent(findings, most_findings, f"findings: {finding_place}"),
         list(_tail_rows(summary, notes, then or _next_step(summary, reader), is_uncut=bool(then))),
     )
-    texts = [Text("\n").join(break_rows(rows, columns)) for rows in parts if rows]
+    texts = []
+    for rows in parts:
+        if rows:
+            texts.append(Text("\n").join(break_rows(rows, columns)))
     return Text("\n\n").join(texts)
 
 
@@ -256,7 +259,9 @@ def _step_after_pass(summary: Summary, reader: ScreenReader) -> str:
 def _step_after_fail(summary: Summary, reader: ScreenReader) -> str:
     findings = queries.worst_first(summary.findings, summary)
     blocking = [finding for finding in findings if finding.level == "failure"]
-    commands = _commands_about(blocking[0], summary, reader) if blocking else ""
+    commands = ""
+    if blocking:
+        commands = _commands_about(blocking[0], summary, reader)
     has_secrets = any(finding.criterion == "no-secrets" for finding in blocking)
     if has_secrets and summary.change.head_commit:
         base = safe(summary.change.base_commit[: sentences.SHORT_ID]) or "--root"

@@ -38,7 +38,9 @@ COLUMNS = 100
 
 def render_verify_lines(verification: Verification) -> list[str]:
     """The table, then the totals and what could not be read."""
-    remarks = [verification.remark] if verification.remark else []
+    remarks = []
+    if verification.remark:
+        remarks = [verification.remark]
     if not verification.commits:
         reason = "the upstream has every commit of HEAD"
         if verification.range:
@@ -130,7 +132,9 @@ def _command_lines(commands: Sequence[str]) -> list[str]:
 
 def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
     review = status.found
-    receipt = review.receipt if review else None
+    receipt = None
+    if review:
+        receipt = review.receipt
     return {
         "commit": identity.commit,
         "title": safe(identity.title),

@@ -49,7 +49,9 @@ def render_workflow_commands(
 def _verdict_command(report: Report) -> str:
     if report.summary.exit_code == PASS:
         return "notice"
-    return "error" if report.blocks else "warning"
+    if report.blocks:
+        return "error"
+    return "warning"
 
 
 def _finding_properties(finding: Finding, summary: Summary) -> dict[str, str]:
@@ -75,11 +77,16 @@ def guard_log_text(text: str, token: str) -> str:
 def _file_property(path: str) -> str:
     """The path (as `paths.quote` shows it) as git has it, unless that is not plain text."""
     own_path = paths.unquote(path)
-    return own_path if paths.is_plain(own_path) else safe(path)
+    if paths.is_plain(own_path):
+        return own_path
+    return safe(path)
 
 
 def _command(name: str, message: str, properties: dict[str, str]) -> str:
-    pairs = [f"{key}={_property(value)}" for key, value in properties.items() if value]
+    pairs = []
+    for key, value in properties.items():
+        if value:
+            pairs.append(f"{key}={_property(value)}")
     return f"::{name} {','.join(pairs)}::{_data(message)}"
 
 

@@ -171,6 +171,8 @@ def _finding_data(index: int, summary: Summary) -> list[dict[str, Any]]:
     }
     entries = []
     for place in finding_places.quoted_places(finding):
-        side = "before" if place.is_removed else "after"
+        side = "after"
+        if place.is_removed:
+            side = "before"
         entries.append(common | {"side": side, "path": place.path, "line": place.place.line})
     return entries

@@ -42,7 +42,9 @@ def place_link(kind: str, target: str) -> str:
 def file_link(path: str, line: str = "", turn: str = "") -> str:
     """A link to a changed file, or a line of it; with `turn` as that turn changed it."""
     # A colon of the path itself is not the one before the line.
-    before = f"e={_quoted(turn, '/:')}&" if turn else ""
+    before = ""
+    if turn:
+        before = f"e={_quoted(turn, '/:')}&"
     return f"#{before}f={_quoted(path, '/')}" + (f":{line}" if line else "")
 
 

@@ -59,14 +59,18 @@ def turn_name(turn: WritingTurn) -> str:
 
 def claimed_tool(turn: WritingTurn) -> str:
     """The tool whose record says who wrote the lines; "" for a captured session."""
-    return "" if turn.source == "captured" else turn.source
+    if turn.source == "captured":
+        return ""
+    return turn.source
 
 
 def claimed_name(turn: WritingTurn) -> str:
     """The turn's name, as a claim if it is one."""
     tool = claimed_tool(turn)
     name = turn_name(turn)
-    return f"{tool} says: {name}" if tool else name
+    if tool:
+        return f"{tool} says: {name}"
+    return name
 
 
 def _render_turn(

@@ -58,9 +58,13 @@ _ASKS = frozenset({"judge", "stage", "agent"})
 def render_cost_pictures(view: View, stages: Mapping[str, Stage]) -> Iterator[Html]:
     """Dollars by stage and by model, tokens by stage, and the run's time."""
     is_recorded = view.summary is not None and queries.is_from_recording(view.summary)
-    ending = " when the answers were recorded" if is_recorded else ""
+    ending = ""
+    if is_recorded:
+        ending = " when the answers were recorded"
     links = {name: link_to_element(node_element_id(name)) for name in stages}
-    fold_nodes = _fold_nodes(view.graph) if len(stages) > MOST_ROWS else {}
+    fold_nodes = {}
+    if len(stages) > MOST_ROWS:
+        fold_nodes = _fold_nodes(view.graph)
     usd_by_stage = {}
     tokens_by_stage = {}
     for name, stage in stages.items():
@@ -233,7 +237,9 @@ class WorkTime(Struct, frozen=True):
 
     def ms(self, kind: int) -> int:
         """Of one kind, from the node's start on."""
-        node_start = self.stage.time.start if self.stage.time else 0
+        node_start = 0
+        if self.stage.time:
+            node_start = self.stage.time.start
         total = 0
         for start, end, span_kind in self.spans:
             if span_kind == kind and end > node_start:
@@ -248,7 +254,10 @@ def _draw_time(view: View, stages: Mapping[str, Stage]) -> Iterator[Html]:
     if not times:
         return
     lane_ids = _longest_nodes(view, times)
-    lanes = [_lane(time, run_start) for time in times if time.stage.node.id in lane_ids]
+    lanes = []
+    for time in times:
+        if time.stage.node.id in lane_ids:
+            lanes.append(_lane(time, run_start))
     kinds: set[int] = set()
     for time in times:
         kinds.update(kind for _, _, kind in time.spans)
@@ -372,7 +381,9 @@ def _covers(stage: Stage, time: NodeTime, fine: int) -> list[_Cover]:
         turns.append((turn.started, turn.ended or time.end))
         calls += [(call.start, call.end) for call in turn.calls if call.end is not None]
         waits += turn.waits
-    outside = _WAITING if stage.node.kind in _ASKS else _CHECKS
+    outside = _CHECKS
+    if stage.node.kind in _ASKS:
+        outside = _WAITING
     return [
         _Cover(merge_periods(calls, fine), _TOOLS),
         _Cover(merge_periods(waits, fine), _WAITING),

@@ -40,7 +40,9 @@ def _stage_table(view: View, summary: Summary) -> Iterator[Html]:
     names = list(dict.fromkeys([*usd_by_node, *turns_by_node]))
     rows = []
     for name in names[:MAX_ROWS]:
-        usd = format_dollars(usd_by_node[name]) if name in usd_by_node else ""
+        usd = ""
+        if name in usd_by_node:
+            usd = format_dollars(usd_by_node[name])
         rows.append(table_row((name, *_turn_figures(turns_by_node.get(name, [])), usd)))
     if not rows:
         return

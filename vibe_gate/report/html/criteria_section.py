@@ -41,19 +41,26 @@ def _rubric_figures(rubric: RubricResult) -> str:
         return "skipped"
     if not rubric.coverage:
         return "nothing decided"
-    score = f"score {rubric.score:.2f}, " if queries.has_score(rubric) else ""
+    score = ""
+    if queries.has_score(rubric):
+        score = f"score {rubric.score:.2f}, "
     return f"{score}{rubric.coverage:.0%} of the weight decided"
 
 
 def _criterion_row(criterion: CriterionResult, rubric: RubricResult, view: View) -> Html:
     name = f"{rubric.id}/{criterion.id}"
-    findings = view.summary.findings if view.summary else ()
+    findings: tuple[Finding, ...] = ()
+    if view.summary:
+        findings = view.summary.findings
     reason = criterion_words.first_reason(rubric.id, criterion, findings)
     parts = [tag("p", reason) if reason else None, _render_question(name, view)]
     if criterion.votes:
         parts.append(_render_votes(name, criterion.votes, view))
     is_warning = criterion.outcome == "fail" and not criterion_words.is_blocking(criterion, rubric)
-    style = "badge abstain" if is_warning else f"badge {criterion.outcome}"
+    if is_warning:
+        style = "badge abstain"
+    else:
+        style = f"badge {criterion.outcome}"
     badge = tag("span", _outcome_words(criterion, rubric, findings), class_=style)
     title = join_html([tag("code", criterion.id), tag("small", _criterion_facts(criterion))])
     cells = (badge, title, join_html(parts))
@@ -73,7 +80,9 @@ def _outcome_words(
         words = criterion_words.UNBLOCKING_FAIL
     if criterion.would_block is True:
         words = "would have blocked"
-    return f"unsteady: {words}" if queries.is_unsteady(criterion) else words
+    if queries.is_unsteady(criterion):
+        return f"unsteady: {words}"
+    return words
 
 
 def _criterion_facts(criterion: CriterionResult) -> str:
@@ -86,7 +95,9 @@ def _criterion_facts(criterion: CriterionResult) -> str:
     decider = deciders.get(criterion.decided_by, f"judge, {criterion.decided_by}")
     effect = f"weight {criterion.weight:g}"
     if criterion.must:
-        effect = "would block alone" if criterion.is_advice else "blocks alone"
+        effect = "blocks alone"
+        if criterion.is_advice:
+            effect = "would block alone"
     badge = sentences.criterion_badge(criterion)
     return " · ".join(filter(None, (decider, effect, badge)))
 
@@ -94,7 +105,9 @@ def _criterion_facts(criterion: CriterionResult) -> str:
 def _render_question(name: str, view: View) -> Html | None:
     """What the judge was asked, as a text that opens."""
     questions = view.about.get("questions")
-    question = read_text_of(questions, name) if isinstance(questions, dict) else ""
+    question = ""
+    if isinstance(questions, dict):
+        question = read_text_of(questions, name)
     if not question:
         return None
     return tag("details", tag("summary", "Question"), tag("p", question, class_="question"))
@@ -118,13 +131,19 @@ def _vote_counts(votes: Sequence[Vote]) -> str:
     if with_passing_test:
         reasons.append(f"{with_passing_test} answered fail, and its own test passes")
     text = f"{counted(len(votes), 'vote')}: {counts}"
-    return f"{text} ({'; '.join(reasons)})" if reasons else text
+    if reasons:
+        return f"{text} ({'; '.join(reasons)})"
+    return text
 
 
 def _render_vote(vote: Vote, number: int, view: View) -> Html:
     head = [tag("span", vote.outcome, class_=f"badge {vote.outcome}")]
-    answer = f", answered {vote.said}" if vote.said and vote.said != vote.outcome else ""
-    model = f", by {vote.model}" if vote.model else ""
+    answer = ""
+    if vote.said and vote.said != vote.outcome:
+        answer = f", answered {vote.said}"
+    model = ""
+    if vote.model:
+        model = f", by {vote.model}"
     conversation = link_conversation(vote.turn, view)
     parts = [
         tag("p", *head, answer, model, " ", conversation),

@@ -35,7 +35,9 @@ def render_finding(finding: Finding, number: int, view: View, summary: Summary, 
     """
     is_waived = bool(queries.waiver_text(finding))
     changed_paths = {file.path for file in view.files}
-    message = sentences.finding_sentence(finding) if is_waived else finding.message
+    message = finding.message
+    if is_waived:
+        message = sentences.finding_sentence(finding)
     parts = [
         _head(finding, summary, news),
         tag("p", message, class_="said"),
@@ -59,7 +61,9 @@ def _head(finding: Finding, summary: Summary, news: str) -> Html:
     level = tag("span", finding.level, class_="level")
     place = render_place(finding, before=finding_places.is_removed(finding), class_="place")
     count = len(finding.places)
-    count_words = f"{count:,} places" if count > 1 else ""
+    count_words = ""
+    if count > 1:
+        count_words = f"{count:,} places"
     basis = queries.finding_basis(finding, summary)
     remark = finding_places.remark_words(finding)
     parts: list[Html | str] = [level, " ", place]
@@ -152,14 +156,18 @@ def _writers(finding: Finding, authors: Authors) -> Html | None:
     Nothing tells who removed a line, so there stand the turns that wrote others of the file.
     """
     has_lines = bool(finding.line) and not finding_places.is_removed(finding)
-    first = finding.line if has_lines else 0
+    first = 0
+    if has_lines:
+        first = finding.line
     last = max(first, finding.end_line)
     writers = authors.of(finding.path, first, last)[:MAX_FINDING_WRITERS]
     if not writers:
         return None
     # Claims of tools stand behind what was captured, and say so themselves.
     writers.sort(key=lambda index: bool(claimed_tool(authors.turns[index])))
-    text = "" if has_lines else "lines of this file "
+    text = "lines of this file "
+    if has_lines:
+        text = ""
     if not claimed_tool(authors.turns[writers[0]]):
         text += "written by "
     links: list[str] = []

@@ -95,7 +95,9 @@ def _gate_chain(
     """The gates that looked at the same again. `listed`: gates that stand above already."""
     gates = _last_gates(chain)
     omitted = len(chain) - len(gates)
-    omission = f" (without the first {omitted:,})" if omitted else None
+    omission = None
+    if omitted:
+        omission = f" (without the first {omitted:,})"
     yield tag("h3", "Gates of this run", omission)
     nodes = {node.id: node for node in view.graph.nodes}
     if len(gates) > 2:
@@ -106,7 +108,9 @@ def _gate_chain(
     items = []
     for name, record in gates.items():
         parts = _gate_round(name, record, nodes.get(name), on_page, changed_paths)
-        element_id = None if name in listed else round_element_id(name)
+        element_id = None
+        if name not in listed:
+            element_id = round_element_id(name)
         items.append(tag("li", *parts, id=element_id))
     yield tag("ol", *items, start=omitted + 1)
 
@@ -121,7 +125,9 @@ def _draw_chain(
         counts = (record.counts.new, record.counts.open, record.counts.fixed)
         texts = [f"{count:,}" for count in counts]
         parts = tuple(map(Part, counts, texts))
-        outcome = nodes[name].outcome if name in nodes else ""
+        outcome = ""
+        if name in nodes:
+            outcome = nodes[name].outcome
         bars.append(Bar(f"{number}. {name}", parts, outcome))
         lines.append(table_row((str(number), name, *texts)))
     heads = ("Round", "Gate", *(series.name.capitalize() for series in ROUNDS))
@@ -142,7 +148,10 @@ def _gate_round(
     badge = None
     if node and node.outcome:
         badge = tag("span", node.outcome, class_=f"badge {node.outcome}")
-    counts = str(record.counts) if record.after else counted(record.counts.new, "finding")
+    if record.after:
+        counts = str(record.counts)
+    else:
+        counts = counted(record.counts.new, "finding")
     yield tag("p", tag("code", name), " ", badge, f" {counts} ")
     new_findings = [finding for finding in record.new if finding.fingerprint not in on_page]
     yield from _changed_findings(record, changed_paths, new_findings)
@@ -154,7 +163,9 @@ def _changed_findings(
     new_findings: Sequence[ReportedFinding] = (),
 ) -> Iterator[Html]:
     """The findings that stand nowhere else in the page; `changed_paths`: of files that do."""
-    new_word = "new" if record.after else "found"
+    new_word = "found"
+    if record.after:
+        new_word = "new"
     marked = [_Marked(new_word, finding) for finding in new_findings]
     marked += [_Marked("fixed", finding) for finding in record.fixed]
     marked += [_Marked("not found again", finding) for finding in record.unanswered]
@@ -170,7 +181,9 @@ def _marked_item(marked: _Marked, changed_paths: Container[str]) -> Html:
     if finding.path:
         words = sentences.place_words(finding.path, finding.line)
         # The file's link alone: its lines may stand elsewhere now.
-        link = file_link(finding.path) if finding.path in changed_paths else ""
+        link = ""
+        if finding.path in changed_paths:
+            link = file_link(finding.path)
         place = tag("code", svg.link_text(words, link))
     is_fixed = marked.word == "fixed"
     badge = tag("span", marked.word, class_="badge pass" if is_fixed else "badge")
@@ -238,7 +251,10 @@ def _file_bar(file: ChangedFile, reason: str) -> Bar:
 
 
 def _file_line(file: ChangedFile, reason: str, links: Html) -> Html:
-    size = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
+    if file.binary:
+        size = "binary"
+    else:
+        size = f"+{file.added:,} −{file.deleted:,}"
     return table_row((tag("a", file.path, href=file_link(file.path)), size, reason, links))
 
 

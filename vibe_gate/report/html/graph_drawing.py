@@ -113,7 +113,9 @@ def _box_height(boxes: Collection[NodeBox]) -> float:
     """As high as the box with most lines, and room for what shows that one opens."""
     lines = max(len(box.lines) + bool(box.links) for box in boxes)
     height = LINE * (lines + 1) + 12
-    return height + 6 if any(box.is_fold for box in boxes) else height
+    if any(box.is_fold for box in boxes):
+        return height + 6
+    return height
 
 
 def _set_tops(rows: Sequence[Sequence[Slot]], box_width: float, box_height: float) -> _Layout:
@@ -221,7 +223,9 @@ def _draw_boxes(
                 yield _rect(x - 6, top - 3, width + 12, frame_height, radius=8, style="circle")
             for number, name in enumerate(slot.group):
                 y = top + number * height
-                style = "critical" if name in critical else None
+                style = None
+                if name in critical:
+                    style = "critical"
                 yield tag(
                     "svg",
                     *_box_shapes(boxes[name], width, height),

@@ -173,7 +173,9 @@ def _fold_contents(
 
 def _fold_size(fold: Fold) -> str:
     """What a fold has, in words."""
-    return counted(fold.count, "iteration") if fold.kind == "loop" else f"{fold.count:,} alike"
+    if fold.kind == "loop":
+        return counted(fold.count, "iteration")
+    return f"{fold.count:,} alike"
 
 
 def _picture(
@@ -198,8 +200,12 @@ def _picture(
 
 def _stage_box(stage: Stage) -> NodeBox:
     node = stage.node
-    usd = "" if stage.usd is None else format_stage_dollars(stage.usd)
-    turns = counted(len(node.turns), "turn") if node.turns else ""
+    usd = ""
+    if stage.usd is not None:
+        usd = format_stage_dollars(stage.usd)
+    turns = ""
+    if node.turns:
+        turns = counted(len(node.turns), "turn")
     lines = [
         _dotted(stage.outcome, format_seconds(stage.seconds)),
         _dotted(node.agent or node.kind, turns, usd),

@@ -76,7 +76,9 @@ def _section(name: str, label: str, parts: Iterator[Html]) -> Html:
 def _outcome_words(view: View) -> str:
     if view.summary is not None:
         return sentences.verdict_words(view.summary)
-    return "INCOMPLETE (running)" if view.state == "running" else "INCOMPLETE"
+    if view.state == "running":
+        return "INCOMPLETE (running)"
+    return "INCOMPLETE"
 
 
 def _head(view: View) -> Html:
@@ -173,7 +175,10 @@ def _finding_parts(view: View, summary: Summary) -> Iterator[Html]:
         yield tag("p", "No findings.", class_="none")
         return
     numbers = {id(summary.findings[number]): number for number in findings_on_page(summary)}
-    findings = [finding for finding in summary.findings if id(finding) in numbers]
+    findings = []
+    for finding in summary.findings:
+        if id(finding) in numbers:
+            findings.append(finding)
     news = glance.find_news(view)
     for finding in queries.worst_first(findings, summary):
         finding_news = news.get(finding_identity(finding), "")
@@ -214,7 +219,9 @@ def _policy_change(change: PolicyChange, summary: Summary) -> Html:
 def _change_parts(view: View) -> Iterator[Html]:
     yield tag("h2", "Changed files")
     if not view.files:
-        text = "No file changed." if view.summary else "Shown when the run ends."
+        text = "Shown when the run ends."
+        if view.summary:
+            text = "No file changed."
         yield tag("p", text, class_="none")
         return
     heads = ("File", "Added", "Deleted", "Change")
@@ -222,7 +229,9 @@ def _change_parts(view: View) -> Iterator[Html]:
 
 
 def _file_row(file: FileView) -> Html:
-    name = f"{file.old_path} → {file.path}" if file.old_path else file.path
+    name = file.path
+    if file.old_path:
+        name = f"{file.old_path} → {file.path}"
     kind = file.type.replace("_", " ")
     if file.binary:
         kind += ", binary"
@@ -239,7 +248,9 @@ def _activity_parts(view: View) -> Iterator[Html]:
         yield tag("p", text, class_="none")
         return
     is_recorded = view.summary is not None and queries.is_from_recording(view.summary)
-    cost = "Cost when recorded" if is_recorded else "Cost"
+    cost = "Cost"
+    if is_recorded:
+        cost = "Cost when recorded"
     heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", cost)
     yield render_html_table(heads, map(_turn_row, view.turns), class_="turns")
 
@@ -306,11 +317,15 @@ def _summary_facts(summary: Summary) -> Iterator[tuple[str, str | None]]:
     yield "patch-id", _code(change.patch_id)
     yield "gate", sentences.gate_words(summary)
     signs = sentences.agent_signs(sentences.hint_sentences(summary)) or "no sign of an AI agent"
-    answer = "yes" if summary.agent_authored.decision else "no"
+    answer = "no"
+    if summary.agent_authored.decision:
+        answer = "yes"
     yield "written by an agent", f"{answer} ({signs})"
     yield "exit code", str(summary.exit_code)
     yield "bundle", _code(summary.bundle)
 
 
 def _code(text: str) -> Html | None:
-    return tag("code", text) if text else None
+    if not text:
+        return None
+    return tag("code", text)

@@ -35,7 +35,9 @@ def render_place(
     words = sentences.place_words_of(item)
     if not item.path:
         return tag("span", words, **attributes)
-    line = str(item.line) if item.line else ""
+    line = ""
+    if item.line:
+        line = str(item.line)
     if before and line:
         line = f"-{line}"
     return tag("a", words, href=file_link(item.path, line), **attributes)
@@ -61,11 +63,15 @@ def render_evidence(lines: Sequence[CheckedEvidence], *, counts: bool = True) ->
             text_block(evidence.quote, class_="quote"),
         )
         items.append(item)
-    return tag("ul", *items, class_="evidence") if items else None
+    if not items:
+        return None
+    return tag("ul", *items, class_="evidence")
 
 
 def _standing_style(evidence: CheckedEvidence, *, counts: bool) -> str:
-    return f"standing {evidence.standing}" if counts else "standing"
+    if counts:
+        return f"standing {evidence.standing}"
+    return "standing"
 
 
 def render_proof(proof: Proof | UnsetType) -> Html | None:
@@ -91,10 +97,14 @@ def render_second_look(look: SecondLook | UnsetType, view: View) -> Html | None:
         return None
     argument = None
     if look.dispute is not UNSET:
-        by = f" by {look.dispute.by}" if look.dispute.by else ""
+        by = ""
+        if look.dispute.by:
+            by = f" by {look.dispute.by}"
         badge = tag("span", f"disputed{by}", class_="badge")
         argument = tag("p", badge, " ", look.dispute.argument)
-    outcome = "no answer" if look.said is None else look.outcome
+    outcome: str = look.outcome
+    if look.said is None:
+        outcome = "no answer"
     style = f"badge {_LOOK_STYLES[look.outcome]}".strip()
     badge = tag("span", f"second look: {outcome}", class_=style)
     sentence = tag("p", badge, " ", look.reason, " ", link_conversation(look.turn, view))
@@ -109,7 +119,9 @@ def link_conversation(folder: str, view: View) -> Html | None:
         if not folder:
             return None
         return tag("span", f"asked in an earlier run: {folder}", class_="earlier")
-    target = f"{turn.id}/{turn.answer}" if turn.answer else turn.id
+    target = turn.id
+    if turn.answer:
+        target = f"{turn.id}/{turn.answer}"
     text = "conversation"
     is_recorded = view.summary is not None and view.summary.cost.basis == "none"
     if turn.usd is not None and not is_recorded:
@@ -119,4 +131,6 @@ def link_conversation(folder: str, view: View) -> Html | None:
 
 def format_dollars(usd: float | None) -> str:
     """A cost."""
-    return "not known" if usd is None else stage_figures.format_stage_dollars(usd)
+    if usd is None:
+        return "not known"
+    return stage_figures.format_stage_dollars(usd)

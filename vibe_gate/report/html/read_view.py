@@ -138,7 +138,9 @@ async def read_view(result: RunResult, who_wrote: WhoWrote, *, conversations: bo
     of `RunResult`.
     """
     contents = _PackedContents()
-    summary = result.summary if result.complete else None
+    summary = None
+    if result.complete:
+        summary = result.summary
     graph = graph_of(result, summary)
     changed_files = result.files.changed()
     files = [_file_view(file, contents) for file in changed_files[:MAX_FILES]]

@@ -40,8 +40,12 @@ def render_record_section(record: CapturedRecord) -> Iterator[Html]:
 
 
 def _command_row(command: CommandRecord) -> Html:
-    end_time = f"{command.ended_at:%Y-%m-%d %H:%M:%S}" if command.ended_at else "not seen"
-    status = "unknown" if command.exit_status is None else str(command.exit_status)
+    end_time = "not seen"
+    if command.ended_at:
+        end_time = f"{command.ended_at:%Y-%m-%d %H:%M:%S}"
+    status = "unknown"
+    if command.exit_status is not None:
+        status = str(command.exit_status)
     line = command.line[:MAX_COMMAND]
     if command.is_cut or len(command.line) > MAX_COMMAND:
         line += "…"

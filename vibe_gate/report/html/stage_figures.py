@@ -50,12 +50,16 @@ class Stage(Struct, frozen=True):
     @property
     def seconds(self) -> float | None:
         """From its start to its end; what it waited to start is apart."""
-        return None if self.time is None else (self.time.end - self.time.start) / 1000
+        if self.time is None:
+            return None
+        return (self.time.end - self.time.start) / 1000
 
     @property
     def waited(self) -> float:
         """Seconds that it waited to start: for a free place, or until an agent's process ran."""
-        return 0.0 if self.time is None else (self.time.start - self.time.added) / 1000
+        if self.time is None:
+            return 0.0
+        return (self.time.start - self.time.added) / 1000
 
     @property
     def kind(self) -> str:
@@ -81,11 +85,15 @@ def collect_stages(view: View) -> dict[str, Stage]:
     turns: dict[str, list[TurnView]] = defaultdict(list)
     for turn in view.turns:
         turns[turn.node].append(turn)
-    usd_by_node = view.summary.cost.by_node if view.summary else {}
+    usd_by_node = {}
+    if view.summary:
+        usd_by_node = view.summary.cost.by_node
     is_paid = view.summary is None or not queries.is_from_recording(view.summary)
     nodes = {node.id: node for node in view.graph.nodes}
     for name in [*usd_by_node, *turns]:
-        kind = turns[name][0].kind if turns.get(name) else ""
+        kind = ""
+        if turns.get(name):
+            kind = turns[name][0].kind
         nodes.setdefault(name, Node(id=name, kind=kind or "stage"))
     findings = _findings_by_node(view)
     rounds = gates_on_page(view)
@@ -201,7 +209,9 @@ def time_taken(view: View) -> str:
     """
     start, end = span_of_stages(view.times.values())
     node_seconds = (end - start) / 1000
-    run_seconds = view.summary.duration_ms / 1000 if view.summary else 0.0
+    run_seconds = 0.0
+    if view.summary:
+        run_seconds = view.summary.duration_ms / 1000
     node_time, run_time = format_seconds(node_seconds), format_seconds(run_seconds)
     if run_seconds <= node_seconds or run_time == node_time:
         return node_time

@@ -104,7 +104,9 @@ def render_coverage_section(site: Site) -> Iterator[Html]:
         is_open = word in NEVER and counts[word] <= MOST_OPEN
         parts.append(_fold_commits(word, word, by_status[word], site, is_open=is_open))
     if uncounted:
-        name = "older than the first run" if site.first_run else "without a run"
+        name = "without a run"
+        if site.first_run:
+            name = "older than the first run"
         parts.append(_fold_commits("uncounted", name, uncounted, site))
     title = tag("h2", f"Commits: {cut_for_table(site.commits)}")
     yield tag("section", title, *parts, id="commits")
@@ -136,10 +138,14 @@ def _coverage_sentence(
     if counts["overridden"]:
         sentences.append("Overridden: reviewed, and a person let pass what failed.")
     if never := sum(counts[word] for word in NEVER):
-        bypassed = f", {counts['bypassed']:,} of them bypassed" if counts["bypassed"] else ""
+        bypassed = ""
+        if counts["bypassed"]:
+            bypassed = f", {counts['bypassed']:,} of them bypassed"
         sentences.append(f"{never:,} {_was(never)} never reviewed{bypassed}.")
     if uncounted and site.first_run:
-        verb = "is" if uncounted == 1 else "are"
+        verb = "are"
+        if uncounted == 1:
+            verb = "is"
         older = counted(uncounted, "older commit")
         sentences.append(f"{older} without a review {verb} not counted.")
     if "~" in site.commits:
@@ -166,7 +172,9 @@ def _accepted_sentence(
 
 
 def _was(number: int) -> str:
-    return "was" if number == 1 else "were"
+    if number == 1:
+        return "was"
+    return "were"
 
 
 def _fold_commits(
@@ -186,11 +194,15 @@ def _fold_commits(
 def _commit_row(
     identity: ChangeIdentity, status: CommitStatus, site: Site, run_ids: set[str]
 ) -> Html:
-    run_id = status.found.run_id if status.found else ""
+    run_id = ""
+    if status.found:
+        run_id = status.found.run_id
     run_cell: Html | str = cut_for_table(run_id)
     if run_id in run_ids:
         run_cell = svg.link_text(run_id, link_to_runs(run=run_id))
-    reason = "" if status.why == status.status else cut_for_table(status.why, MOST_WHY)
+    reason = ""
+    if status.why != status.status:
+        reason = cut_for_table(status.why, MOST_WHY)
     day, author = site.authorship.get(identity.commit, ("", ""))
     cells = (
         tag("code", identity.commit[:SHORT_ID]),

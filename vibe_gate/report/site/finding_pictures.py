@@ -79,7 +79,9 @@ def _criteria_caption(site: Site, criterion: str, words: Counter[str]) -> Html |
         parts.append(_wrong_sentence(site, criterion, words))
     if not {"accepted", "overridden"}.isdisjoint(site.words.values()):
         parts.append(WAIVED_MEANINGS)
-    return join_html(parts) if parts else None
+    if not parts:
+        return None
+    return join_html(parts)
 
 
 def _wrong_sentence(site: Site, criterion: str, words: Counter[str]) -> Html:
@@ -141,7 +143,9 @@ def _author_row(
     text = f"{author.failed:,} of {author.runs:,} failed"
     values = [(author.failed, f"{link}&outcome=fail"), (author.runs - author.failed, link)]
     commits = commits_by_link.get(link)
-    remark = f"{commits.words()} failed" if commits else ""
+    remark = ""
+    if commits:
+        remark = f"{commits.words()} failed"
     return PictureRow(cut_for_table(name), text, link, values, remark)
 
 
@@ -169,7 +173,9 @@ def _most_failing_agent(site: Site, commits_by_link: Mapping[str, _AuthorCommits
     name, runs = max(agents.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
     link = link_to_runs(agent=name, outcome="fail")
     commits = commits_by_link.get(link_to_runs(agent=name))
-    of_commits = f", and {commits.words()} commits" if commits else ""
+    of_commits = ""
+    if commits:
+        of_commits = f", and {commits.words()} commits"
     return join_html(
         [
             f"Of agents, {cut_for_table(name)} fails most: ",
@@ -210,7 +216,9 @@ def _most_failing_files(failed_runs: Counter[str]) -> Html | None:
     for index, path in enumerate(paths):
         link = link_to_runs(path=path, outcome="fail")
         parts += [", " if index else "", tag("a", cut_for_table(path), href=link)]
-    ending = " each" if len(paths) > 1 else ""
+    ending = ""
+    if len(paths) > 1:
+        ending = " each"
     return join_html([*parts, f", changed by {most:,} failed runs{ending}."])
 
 

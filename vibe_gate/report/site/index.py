@@ -138,7 +138,9 @@ def _runs_section(site: Site) -> Html:
 def _no_runs_note(site: Site) -> str:
     if site.is_session:
         return "No agent ran."
-    return "No runs match." if site.only else "No runs yet; vibe-gate review records one."
+    if site.only:
+        return "No runs match."
+    return "No runs yet; vibe-gate review records one."
 
 
 def _run_row(run: SiteRun) -> Html:

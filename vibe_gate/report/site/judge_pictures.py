@@ -112,7 +112,9 @@ def _calibration_state(badge: TrustBadge) -> str:
     """Whether there is a calibration, or why it does not count."""
     if badge.state == "unsteady":
         return f"unsteady: {counted(badge.flips, 'case')} flipped"
-    return badge.state if badge.state == "calibrated" else badge.sentence
+    if badge.state == "calibrated":
+        return badge.state
+    return badge.sentence
 
 
 class _CriterionShare(Struct, frozen=True):

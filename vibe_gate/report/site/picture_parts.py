@@ -109,12 +109,16 @@ def draw_by_row(
 
 def render_sentence(text: Html | str | None) -> Html | None:
     """A sentence above a picture, if there is one."""
-    return tag("p", text, class_="sentence") if text else None
+    if not text:
+        return None
+    return tag("p", text, class_="sentence")
 
 
 def count_tick(value: float) -> str:
     """No tick between 0 and 1: there is no half a run."""
-    return f"{value:,.0f}" if value.is_integer() else ""
+    if not value.is_integer():
+        return ""
+    return f"{value:,.0f}"
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -72,7 +72,9 @@ class SiteRun(Struct, frozen=True):
         if not agents and self.person and kind != "human":
             agents = kind
         author = cut_for_table(self.person) or kind
-        return f"{author} ({agents})" if agents else author
+        if agents:
+            return f"{author} ({agents})"
+        return author
 
 
 class Site(Struct, frozen=True, dict=True):
@@ -189,7 +191,9 @@ class DaySpan(Struct, frozen=True):
     @property
     def text(self) -> str:
         """Both ends, or the day."""
-        return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first} to {self.last}"
 
     @property
     def link(self) -> str:
@@ -242,12 +246,16 @@ class _NameTable:
     def number(self, kind: str, name: str) -> int:
         """Of a name; those that are shown alike are one."""
         numbers = self.numbers[kind]
-        shown_name = name if kind == "tests" else self._shown_name(name)
+        shown_name = name
+        if kind != "tests":
+            shown_name = self._shown_name(name)
         return numbers.setdefault(shown_name, len(numbers))
 
     def number_or_none(self, kind: str, name: str) -> int:
         """Of a name; -1 of none."""
-        return self.number(kind, name) if name else -1
+        if name:
+            return self.number(kind, name)
+        return -1
 
     def numbers_of(self, kind: str, names: Iterable[str]) -> list[int]:
         """Of several names, each once."""
@@ -277,7 +285,9 @@ def _script_row(site: Site, run: SiteRun, names: _NameTable) -> Iterator[object]
     for model, usd in figures.usd_by_model.items():
         number = names.number("models", model)
         usd_by_model[number] = usd_by_model.get(number, 0.0) + usd
-    tested = _script_test(site, run.tested, names) if run.tested else None
+    tested = None
+    if run.tested:
+        tested = _script_test(site, run.tested, names)
     yield entry.run_id
     yield run_list.run_word(entry)
     yield cut_for_table(entry.author)
@@ -313,7 +323,9 @@ def _script_page(run: SiteRun) -> int | str:
     """1 for the address that most have, 0 without a page."""
     if not run.page:
         return 0
-    return 1 if run.page == f"runs/{run.entry.run_id}.html" else run.page
+    if run.page == f"runs/{run.entry.run_id}.html":
+        return 1
+    return run.page
 
 
 def format_tenths(ms: float) -> str:
@@ -328,7 +340,9 @@ def link_to_runs(span: DaySpan | None = None, **only: str) -> str:
     filters = []
     for kind, name in only.items():
         if name:
-            shown_name = name if kind == "test" else cut_for_table(name)
+            shown_name = name
+            if kind != "test":
+                shown_name = cut_for_table(name)
             filters.append(f"{kind}={quote(shown_name, safe='')}")
     if span:
         return "&".join((span.link, *filters))

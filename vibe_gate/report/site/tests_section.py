@@ -64,7 +64,9 @@ class TestAttempt(Struct, frozen=True):
             for run in self.runs:
                 if run.entry.outcome == "fail":
                     return run
-        return self.runs[0] if self.runs else None
+        if not self.runs:
+            return None
+        return self.runs[0]
 
 
 class PassRate(Struct, frozen=True):
@@ -101,13 +103,17 @@ class PassRate(Struct, frozen=True):
     @property
     def mean_usd(self) -> float | None:
         """Of an attempt whose cost is known."""
-        return sum(self.usd) / len(self.usd) if self.usd else None
+        if not self.usd:
+            return None
+        return sum(self.usd) / len(self.usd)
 
     @property
     def cells(self) -> tuple[str, str, str, str]:
         """Passed, share, interval, USD an attempt; as text."""
         usd, interval = self.mean_usd, self.interval
-        cost = "" if usd is None else f"{usd:.4f}"
+        cost = ""
+        if usd is not None:
+            cost = f"{usd:.4f}"
         if interval is None:
             return "", "", "", cost
         passed = f"{self.passed:,} of {self.decided:,}"
@@ -134,7 +140,9 @@ def attempts_of(site: Site) -> list[TestAttempt]:
     def order(item: tuple[str, TestAttempt]) -> tuple[object, ...]:
         first_run, attempt = item
         # In one session the number tells which came first, whether there was a run or not.
-        repetition = attempt.repetition if site.is_session else 0
+        repetition = 0
+        if site.is_session:
+            repetition = attempt.repetition
         name = _order_of_test(attempt.test)
         return name, attempt.model, repetition, first_run, attempt.result
 
@@ -300,7 +308,9 @@ def _model_total(model: str, attempts: Sequence[TestAttempt]) -> Html | str:
     passed, share, interval, _ = PassRate.of(attempts).cells
     if not passed:
         return ""
-    link = link_to_runs(model=cut_for_table(model)) if model else ""
+    link = ""
+    if model:
+        link = link_to_runs(model=cut_for_table(model))
     return tag("span", svg.link_text(passed, link), tag("small", f"{share} ({interval})"))
 
 
@@ -309,7 +319,9 @@ def _test_row(
 ) -> Html:
     name = site.names[test]
     file, own_name = _split_test_name(name)
-    file_text = tag("small", file) if file else None
+    file_text = None
+    if file:
+        file_text = tag("small", file)
     name_link = tag("a", file_text, own_name, href=link_to_runs(test=name))
     rate = PassRate.of(_all_attempts(by_model))
     cells = []
@@ -363,7 +375,9 @@ def _attempt_mark(attempt: TestAttempt) -> Html:
     if run is not None:
         link = run.page or link_to_runs(run=run.entry.run_id)
     style = f"attempt {attempt.result}"
-    element = "a" if link else "span"
+    element = "span"
+    if link:
+        element = "a"
     return tag(element, MARKS[attempt.result], class_=style, title=title, href=link)
 
 

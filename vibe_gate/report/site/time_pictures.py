@@ -140,7 +140,10 @@ def draw_durations(site: Site) -> Html | None:
     bars = []
     lines = []
     for span, runs in site.by_span.items():
-        reviews = [run.entry for run in runs if _is_review(run)]
+        reviews = []
+        for run in runs:
+            if _is_review(run):
+                reviews.append(run.entry)
         values = _durations_of(reviews)
         texts = ["" if value is None else f"{format_tenths(value)} s" for value in values]
         parts: list[Part | None] = []
@@ -164,7 +167,9 @@ def _durations_of(reviews: Sequence[RunEntry]) -> tuple[float | None, float | No
     with_model: list[int] = []
     without_model: list[int] = []
     for review in reviews:
-        durations = without_model if review.cost_basis == "none" else with_model
+        durations = with_model
+        if review.cost_basis == "none":
+            durations = without_model
         durations.append(review.duration_ms)
     return (
         quantile(with_model, 0.5) if with_model else None,
@@ -192,7 +197,9 @@ def _pace_sentence(site: Site) -> Html | None:
     median, earlier_median = quantile(durations, 0.5), quantile(earlier_durations, 0.5)
     change = "slower"
     if earlier_median:
-        comparison = "slower" if median > earlier_median else "faster"
+        comparison = "faster"
+        if median > earlier_median:
+            comparison = "slower"
         change = f"{abs(median / earlier_median - 1):.0%} {comparison}"
     return join_html(
         [
