@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import vibe_gate
@@ -11,7 +13,10 @@ from replaying import RUBRIC, History, judge
 from repos import GATE, Repo, allow_store
 from wire import answering
 
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.faces import workers
+from vibe_gate.faces.cli.runs import StoredRuns
+from vibe_gate.store.worktree_bundles import Bundles
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -155,6 +160,26 @@ def test_a_key_is_wanted_of_workers_and_a_cost_is_told_only_where_a_chosen_rubri
     assert workers.unfit(asks=True, instead="use --no-judge").endswith(
         "environment, or use --no-judge"
     )
+
+
+class CountedBundles(Bundles):
+    """Counts how often its runs are listed."""
+
+    lists = 0
+
+    def find(self, *limits: Any, **conditions: Any) -> list[RunEntry]:
+        self.lists += 1
+        return super().find(*limits, **conditions)
+
+
+def test_many_named_runs_are_looked_up_in_one_list(tmp_path, environ) -> None:
+    history = History(Repo(tmp_path / "repo", environ), environ, None)
+    names = [history.reviewed(number).run_id for number in range(3)]
+    runs = StoredRuns(history.path)
+    bundles = CountedBundles(history.path, Provenance(datetime.now(UTC)))
+    runs.bundles = bundles
+    entries = runs.entries([*names, names[0]])
+    assert ([entry.run_id for entry in entries or ()], bundles.lists) == (names, 1)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ def _requested_entries(arguments: ExportArguments, runs: StoredRuns) -> list[Run
         entries = runs.bundles.find(replays=True)
         return [entry for entry in entries if entry.state == "sealed"]
     if arguments.traces is not None:
-        clone_runs = [runs.find_own_run(reference) for reference in references or (None,)]
+        all_entries = runs.bundles.find()
+        clone_runs = [runs.find_own_run(name, all_entries) for name in references or (None,)]
         return list(dict.fromkeys(run.entry for run in clone_runs))
     return runs.entries(references) or [runs.find_run(None).entry]
 

@@ -265,7 +265,8 @@ def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository
         if not commits and (hint := describe_reversed_range(repository, span)):
             complain(hint)
         return _split_runs(run for run in runs.bundles.find() if run.head_commit in commits)
-    entries = (_replayable_entry(reference, runs) for reference in references)
+    all_entries = runs.bundles.find()
+    entries = [_replayable_entry(reference, runs, all_entries) for reference in references]
     return ChosenRuns(list(dict.fromkeys(entries)))
 
 
@@ -275,10 +276,12 @@ def _split_runs(entries: Iterable[RunEntry]) -> ChosenRuns:
     return ChosenRuns(replayable(all_entries), [run.run_id for run in agent_runs])
 
 
-def _replayable_entry(reference: str, runs: StoredRuns) -> RunEntry:
-    """The run; one whose bundle is not here has no key."""
+def _replayable_entry(
+    reference: str, runs: StoredRuns, all_entries: Sequence[RunEntry]
+) -> RunEntry:
+    """The run; one whose bundle is not here has no key. `all_entries`: all runs."""
     try:
-        entry = runs.find_own_run(reference).entry
+        entry = runs.find_own_run(reference, all_entries).entry
     except UsageError:
         if is_run_id(reference):
             return RunEntry(reference, "")

@@ -166,15 +166,21 @@ class StoredRuns:
 
     def entries(self, references: Sequence[str]) -> list[RunEntry] | None:
         """The named runs, each once; None if none was named. UsageError."""
-        return (
-            list(dict.fromkeys(self.find_run(reference).entry for reference in references)) or None
-        )
+        if not references:
+            return None
+        all_entries = self.bundles.find()
+        named_runs = [self.find_run(reference, all_entries) for reference in references]
+        return list(dict.fromkeys(named_run.entry for named_run in named_runs))
 
-    def find_run(self, reference: str | None) -> NamedRun:
+    def find_run(
+        self, reference: str | None, entries: Sequence[RunEntry] | None = None
+    ) -> NamedRun:
         """The run that `reference` means (None: the newest). UsageError if no run or several
         match.
+
+        `entries`: all runs, from whoever names many of them; None: they are read.
         """
-        entries = self.bundles.find()
+        entries = self.bundles.find() if entries is None else entries
         own_entries = [entry for entry in entries if entry.state != "foreign"]
         if reference is None:
             if not own_entries:
@@ -214,11 +220,13 @@ class StoredRuns:
         foreign = self.bundles.provenance.foreign(entry.key, entry.run_id)
         return NamedRun(entry, matched, foreign=foreign)
 
-    def find_own_run(self, reference: str | None) -> NamedRun:
+    def find_own_run(
+        self, reference: str | None, entries: Sequence[RunEntry] | None = None
+    ) -> NamedRun:
         """As `find_run`. IntegrityError: no review in this clone wrote the run, so what it says does
         not count.
         """
-        return _require_own(self.find_run(reference))
+        return _require_own(self.find_run(reference, entries))
 
     def open_run(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
         """The runs of the store that has it, and the run, as of `find_own_run`. `reference` may also be the
