@@ -93,7 +93,9 @@ def draw_bar_table(
     room = width - figure_columns
     longest_name = min(max(MOST_NAME, room - MOST_BAR - 4), room - 2)
     title = fit_name(title, longest_name)
-    names = [fit_name(name, longest_name) for name, _, _ in rows]
+    names = []
+    for name, _, _ in rows:
+        names.append(fit_name(name, longest_name))
     name_columns = max(map(cell_len, (title, *names)))
     bar_columns = min(room - name_columns - 4, MOST_BAR)
     largest = most or max(value for _, _, value in rows)

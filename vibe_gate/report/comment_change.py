@@ -141,5 +141,7 @@ def _unreviewed_line(group: Sequence[Unreviewed], opening: str) -> str:
     reason = ""
     if queries.place_reason(group[0]) != opening:
         reason = f"{escape_prose(queries.reason_in_words(group[0].reason), 280)}: "
-    places = [escape_code(sentences.place_words_of(place)) for place in group]
+    places = []
+    for place in group:
+        places.append(escape_code(sentences.place_words_of(place)))
     return f"- {reason}{join_first(places)}"

@@ -137,7 +137,9 @@ def risky_files_block(report: Report) -> Block:
 def made_files_block(report: Report) -> Block:
     """The diffs of what a workflow's agents changed, the largest first, `MAX_DIFFS` at most."""
     sections = sections_by_path(report.made_patch)
-    files = [_file_patch(path, section) for path, section in sections.items()]
+    files = []
+    for path, section in sections.items():
+        files.append(_file_patch(path, section))
     files.sort(key=lambda file: -(file.added + file.deleted))
     title = "What agents changed: diffs of {files}"
     return _diffs_block(files, title, MADE_RANK, MADE_DIFFS)

@@ -232,7 +232,9 @@ def _comment_parts(
     yield " · ".join(filter(None, head))
     yield escape_prose(sentences.finding_sentence(finding))
     if other_places:
-        links = [place_link_of(place, report.links) for place in other_places]
+        links = []
+        for place in other_places:
+            links.append(place_link_of(place, report.links))
         yield f"Also at {join_first(links, MAX_LINKED_PLACES)}"
     yield from deciding_line_links(finding, report.links)
     counterexample = queries.counterexample_of(finding, summary)

@@ -172,7 +172,9 @@ def fit_findings(
     """As many findings as fit, the first of them with all that is known: a first line of each
     comes before the details of any. `escape`: makes a line safe for where it is shown.
     """
-    first_lines = [escape(finding.first_line()) for finding in findings]
+    first_lines = []
+    for finding in findings:
+        first_lines.append(escape(finding.first_line()))
     left_bytes = max_bytes
     listed_count = 0
     for line in first_lines:

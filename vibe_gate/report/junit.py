@@ -18,7 +18,9 @@ def render_junit(summary: Summary) -> str:
     """The report as XML with a final newline."""
     suites = [_suite("verdict", [_verdict_case(summary)])]
     for rubric in summary.rubrics:
-        cases = [_criterion_case(criterion, rubric, summary) for criterion in rubric.criteria]
+        cases = []
+        for criterion in rubric.criteria:
+            cases.append(_criterion_case(criterion, rubric, summary))
         suites.append(_suite(rubric.id, cases))
     seconds = f"{summary.duration_ms / 1000:.3f}"
     root = ElementTree.Element("testsuites", name="vibe-gate", time=seconds)

@@ -143,7 +143,9 @@ def spread_slots(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> fl
     `width` is that of a group's box, `gap` lies between slots; an edge that passes needs nothing
     but the gap.
     """
-    group_counts = [sum(bool(slot.group) for slot in row) for row in rows]
+    group_counts = []
+    for row in rows:
+        group_counts.append(sum(bool(slot.group) for slot in row))
     fullest = max(range(len(rows)), key=group_counts.__getitem__, default=0)
     for row in rows[fullest : fullest + 1]:
         _move_toward(row, [0.0] * len(row), width, gap)

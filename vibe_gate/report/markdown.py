@@ -125,7 +125,9 @@ def fence_code(text: str, language: str = "", *, uncut: bool = False) -> str:
     limit: int | None = MAX_FENCED_LINE
     if uncut:
         limit = None
-    lines = [show_code_line(line, limit) for line in text.removesuffix("\n").split("\n")]
+    lines = []
+    for line in text.removesuffix("\n").split("\n"):
+        lines.append(show_code_line(line, limit))
     ticks = "`" * max(3, _longest("`", "\n".join(lines)) + 1)
     return "\n".join((ticks + language, *lines, ticks))
 
@@ -220,7 +222,9 @@ def fit_blocks(blocks: Sequence[Block], limit: int, places: Mapping[str, str]) -
     block, "" for all others.
     """
     blocks = [block for block in blocks if block.text]
-    sizes = [len(block.text.encode("utf-8", "replace")) + 2 for block in blocks]
+    sizes = []
+    for block in blocks:
+        sizes.append(len(block.text.encode("utf-8", "replace")) + 2)
     fitting = set(range(len(blocks)))
     if sum(sizes) > limit:
         names = {block.name for block in blocks}

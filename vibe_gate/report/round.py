@@ -70,7 +70,9 @@ class Round(Struct, frozen=True):
     @property
     def state(self) -> RoundState:
         """What the next round has to know."""
-        new = [report_finding(finding, self.head) for finding in self.new]
+        new = []
+        for finding in self.new:
+            new.append(report_finding(finding, self.head))
         findings = (*new, *self.open_before, *self.unraised, *self.unanswered, *self.fixed)
         return RoundState(
             number=self.number,

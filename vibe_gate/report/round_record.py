@@ -96,7 +96,9 @@ def record_round(round: Round, after: str = "") -> RoundRecord:
     for finding in round.new:
         if not settled_title(finding):
             open_findings.append(finding)
-    reported = [report_finding(finding, round.head) for finding in open_findings[:MAX_SEEN]]
+    reported = []
+    for finding in open_findings[:MAX_SEEN]:
+        reported.append(report_finding(finding, round.head))
     return RoundRecord(
         number=round.number,
         after=after,

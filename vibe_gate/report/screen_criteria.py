@@ -109,7 +109,9 @@ def _shared_badge(rubric: RubricResult) -> str:
 
 
 def _criterion_rows(rubric: RubricResult, findings: Sequence[Finding]) -> Iterator[ScreenRow]:
-    widths = [cell_len(safe(criterion.id)) for criterion in rubric.criteria]
+    widths = []
+    for criterion in rubric.criteria:
+        widths.append(cell_len(safe(criterion.id)))
     name_columns = min(MOST_NAME_COLUMNS, max(widths, default=0))
     has_own_badges = not _shared_badge(rubric)
     previous_reason = ""

@@ -91,7 +91,9 @@ def _place_rows(finding: Finding, summary: Summary, rank: int, columns: int) -> 
     pieces = chop_cells(place_text.plain, columns)
     if len(pieces) > MOST_PLACE_LINES:
         pieces[1:-2] = ["…"]
-    rows = [ScreenRow(rank, Text(piece, "bold")) for piece in pieces]
+    rows = []
+    for piece in pieces:
+        rows.append(ScreenRow(rank, Text(piece, "bold")))
     rows.append(ScreenRow(rank, Text("    ").append_text(source_text)))
     return rows
 

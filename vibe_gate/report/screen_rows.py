@@ -103,7 +103,8 @@ def _break_line(line: Text, columns: int, indent: int) -> list[Text]:
         position += len(word) + 1
     first, *further_pieces = line.divide(offsets)
     lines = [first]
-    lines += [Text(" " * indent).append_text(piece) for piece in further_pieces]
+    for piece in further_pieces:
+        lines.append(Text(" " * indent).append_text(piece))
     for piece in lines:
         piece.rstrip()
     return [cut_line(piece, columns) for piece in lines]

@@ -319,9 +319,9 @@ class _Spans:
         agent = times.node.agent or times.node.id
         status = read_text_of(times.completed, "status") or turn.state
         has_failed = end_kind(status) not in ("finished", "stopped")
-        messages = [
-            build_message("user", [text_part(text)]) for text in _prompts(events)[:MAX_PARTS]
-        ]
+        messages = []
+        for text in _prompts(events)[:MAX_PARTS]:
+            messages.append(build_message("user", [text_part(text)]))
         self._add(
             (times.place,),
             self._place_of_node(times.node.id),

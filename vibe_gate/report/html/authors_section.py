@@ -78,7 +78,9 @@ def _render_turn(
 ) -> Html:
     """`prompt`: as the page shows it; "" if it would make the page too large."""
     element_id = writer_element_id(index)
-    items = [tag("li", _lines_link(lines)) for lines in written_lines[:MAX_WRITTEN]]
+    items = []
+    for lines in written_lines[:MAX_WRITTEN]:
+        items.append(tag("li", _lines_link(lines)))
     omission = and_more(len(written_lines) - len(items), "li")
     return tag(
         "article",

@@ -114,7 +114,9 @@ def _render_question(name: str, view: View) -> Html | None:
 
 
 def _render_votes(name: str, votes: Sequence[Vote], view: View) -> Html:
-    items = [_render_vote(vote, number, view) for number, vote in enumerate(votes, start=1)]
+    items = []
+    for number, vote in enumerate(votes, start=1):
+        items.append(_render_vote(vote, number, view))
     summary = tag("summary", _vote_counts(votes))
     return tag("details", summary, tag("ol", *items), class_="votes", data_c=name)
 

@@ -166,12 +166,18 @@ def _changed_findings(
     new_word = "found"
     if record.after:
         new_word = "new"
-    marked = [_Marked(new_word, finding) for finding in new_findings]
-    marked += [_Marked("fixed", finding) for finding in record.fixed]
-    marked += [_Marked("not found again", finding) for finding in record.unanswered]
+    marked = []
+    for finding in new_findings:
+        marked.append(_Marked(new_word, finding))
+    for finding in record.fixed:
+        marked.append(_Marked("fixed", finding))
+    for finding in record.unanswered:
+        marked.append(_Marked("not found again", finding))
     if not marked:
         return
-    items = [_marked_item(entry, changed_paths) for entry in marked[:MOST_TOLD]]
+    items = []
+    for entry in marked[:MOST_TOLD]:
+        items.append(_marked_item(entry, changed_paths))
     yield tag("ul", *items, and_more(len(marked) - len(items), "li"), class_="told")
 
 
@@ -198,7 +204,9 @@ def find_news(view: View) -> dict[str, str]:
     if view.earlier:
         records = [view.earlier.record]
     else:
-        records = [list(chain.values())[-1] for chain in view.rounds]
+        records = []
+        for chain in view.rounds:
+            records.append(list(chain.values())[-1])
     news = {}
     for record in records:
         for finding in record.new:
@@ -281,7 +289,9 @@ def render_vote_rows(summary: Summary) -> Iterator[Html]:
         return
     most = min(max(len(criterion.votes) for _, criterion in criteria), MOST_VOTES)
     heads = ("Criterion", *(f"Vote {number}" for number in range(1, most + 1)), "Outcome")
-    rows = [_vote_row(name, criterion, most) for name, criterion in criteria]
+    rows = []
+    for name, criterion in criteria:
+        rows.append(_vote_row(name, criterion, most))
     yield tag("h3", "Votes")
     yield render_html_table(heads, rows, class_="votes-of")
 

@@ -144,7 +144,9 @@ def _pictures(
         styles.add("opens")
     yield draw_legend(key for key in KEYS if key.style in styles)
     yield _picture(small, folds, stages, critical)
-    fold_contents = [_fold_contents(graph, fold, stages, critical) for fold in folds]
+    fold_contents = []
+    for fold in folds:
+        fold_contents.append(_fold_contents(graph, fold, stages, critical))
     if len(fold_contents) > FEW_FOLDS:
         title = tag("summary", f"{len(fold_contents):,} boxes that open")
         yield tag("details", title, *fold_contents, class_="folds")
@@ -165,7 +167,8 @@ def _fold_contents(
         contents.append(tag("p", text, class_="none"))
     else:
         contents.append(_picture(small, folds, stages, critical))
-        contents += [_fold_contents(graph, nested, stages, critical) for nested in folds]
+        for nested in folds:
+            contents.append(_fold_contents(graph, nested, stages, critical))
     title = tag("summary", f"{fold.node}: {_fold_size(fold)}")
     body = tag("div", *contents, id=fold_element_id(fold))
     return tag("details", title, body, class_="fold-of")
@@ -313,7 +316,9 @@ def _list_row(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
     turns = []
     for turn in stage.turns:
         turns.append(tag("a", turn.id.split("/")[-1], href=place_link("e", turn.id)))
-    sources = [tag("a", source, href=link_to_element(node_element_id(source))) for source in before]
+    sources = []
+    for source in before:
+        sources.append(tag("a", source, href=link_to_element(node_element_id(source))))
     cells = (
         name,
         _dotted(stage.outcome, node.reason),

@@ -165,7 +165,9 @@ def _verdict_parts(view: View) -> Iterator[Html]:
             yield _policy_change(change, summary)
     if view.annotations:
         yield tag("h2", "Notes added to the bundle")
-        notes = [tag("li", tag("b", note.type), " ", note.message) for note in view.annotations]
+        notes = []
+        for note in view.annotations:
+            notes.append(tag("li", tag("b", note.type), " ", note.message))
         yield tag("ul", *notes)
 
 

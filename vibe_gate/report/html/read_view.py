@@ -143,7 +143,9 @@ async def read_view(result: RunResult, who_wrote: WhoWrote, *, conversations: bo
         summary = result.summary
     graph = graph_of(result, summary)
     changed_files = result.files.changed()
-    files = [_file_view(file, contents) for file in changed_files[:MAX_FILES]]
+    files = []
+    for file in changed_files[:MAX_FILES]:
+        files.append(_file_view(file, contents))
     events = await _read_events(result)
     turns = _turn_views(result, graph, events, contents)
     if not conversations:

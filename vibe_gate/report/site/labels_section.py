@@ -75,7 +75,9 @@ def render_labels_section(site: Site) -> Iterator[Html]:
         by_word.setdefault(labelled.word, []).append(labelled)
     words = [word for word in (WAIVED, "wrong", "right") if word in by_word]
     if words:
-        lists = [_render_list(word, by_word[word]) for word in words]
+        lists = []
+        for word in words:
+            lists.append(_render_list(word, by_word[word]))
         yield tag("section", tag("h2", "What people said of findings"), *lists, id="said")
 
 

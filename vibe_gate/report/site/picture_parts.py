@@ -55,7 +55,9 @@ def draw_over_time(
     bars = []
     lines = []
     for span, values in rows:
-        texts = [format(value, form) for value, _ in values]
+        texts = []
+        for value, _ in values:
+            texts.append(format(value, form))
         parts = []
         cells = []
         for (value, link), text in zip(values, texts, strict=True):

@@ -268,7 +268,9 @@ def build_script_data(site: Site) -> dict[str, Any]:
     runs of both.
     """
     names = _NameTable()
-    rows = [tuple(_script_row(site, run, names)) for run in site.runs]
+    rows = []
+    for run in site.runs:
+        rows.append(tuple(_script_row(site, run, names)))
     data: dict[str, Any] = {kind: [*numbers] for kind, numbers in names.numbers.items()}
     return data | {"words": feedback.WORDS, "results": RESULTS, "runs": rows}
 

@@ -270,11 +270,15 @@ def _render_grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttem
     columns = [*models][:MOST_MODELS]
     names = [_model_name(model) for model in columns]
     heads = ["Test", *names, "Passed", "Share", "95 % interval", "USD an attempt"]
-    head_cells = [tag("th", head, scope="col") for head in heads]
+    head_cells = []
+    for head in heads:
+        head_cells.append(tag("th", head, scope="col"))
     rows = []
     for test, by_model in [*grid.items()][:MOST_TESTS]:
         rows.append(_test_row(site, test, by_model, columns))
-    totals = [_model_total(model, models[model]) for model in columns]
+    totals = []
+    for model in columns:
+        totals.append(_model_total(model, models[model]))
     last_row = table_row(("All", *totals, *PassRate.of(_all_attempts(models)).cells))
     table = tag(
         "table",

@@ -79,7 +79,9 @@ def draw_spending(site: Site) -> Html | None:
         return None
     dearest = Counter[str](site.total.usd_by_model).most_common(len(STYLES) - 1)
     models = [model for model, usd in dearest if usd > 0]
-    rows = [(span, _spending_of(span, runs, models)) for span, runs in site.by_span.items()]
+    rows = []
+    for span, runs in site.by_span.items():
+        rows.append((span, _spending_of(span, runs, models)))
     series = []
     for model, style in zip(models, STYLES, strict=False):
         series.append(Series(cut_for_table(model), style))
