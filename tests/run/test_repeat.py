@@ -339,6 +339,10 @@ def test_one_agent_of_a_script_is_noted_and_cannot_be_resumed():
     begun_run = kept_run_to_repeat(ENTRY, document, begun)
     assert begun_run.agent_run is not None
     assert begun_run.agent_run.agent == Agent(id="mine")
+    of_gate = DOCUMENT | {"agent_run": AGENT_RUN | {"agent": "fixer"}}
+    noted = kept_run_to_repeat(ENTRY, of_gate, BegunRun("", resume_request(of_gate)))
+    assert noted.agent_run is not None
+    assert noted.agent_run.agent == "fixer"
     assert (can_resume(begun), can_resume(BegunRun("", resume_request(DOCUMENT)))) == (False, True)
     with pytest.raises(UsageError, match="cannot be resumed"):
         kept_run(ENTRY, document, begun)

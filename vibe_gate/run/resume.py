@@ -77,7 +77,8 @@ class KeptAgentRun(Struct, frozen=True, kw_only=True):
     None as of StageRequest.
     """
 
-    agent: Agent
+    agent: Agent | str
+    """An agent that the script defined, or the id of one of the gate."""
     schema: dict[str, Any] | None = None
     """The JSON schema of the answer."""
     model: str | None = None

@@ -152,21 +152,21 @@ def one_agent(
             prompt=prompt,
             isolation=isolation_of(definition, gate),
             patch=patch,
-            agent_run=None if patch else _kept_agent_run(stage_request),
+            agent_run=None if patch else _kept_agent_run(agent, stage_request),
             asks_agents=True,
         )
 
     return plan_of_agent
 
 
-def _kept_agent_run(request: StageRequest) -> KeptAgentRun | None:
+def _kept_agent_run(agent: Agent | str, request: StageRequest) -> KeptAgentRun | None:
     """What the agent can be asked again with; None if results of other runs, a session or another
-    repository are part of it.
+    repository are part of it. `agent`: itself, or the id of one of the gate.
     """
     if request.context or request.resume or request.workspace:
         return None
     return KeptAgentRun(
-        agent=request.agent,
+        agent=agent,
         schema=None if request.schema is None else dict(request.schema),
         model=request.model,
         timeout_s=request.timeout_s,
