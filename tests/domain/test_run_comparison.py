@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from growth import assert_linear
 from msgspec.structs import replace
 
 from vibe_gate.domain.replayed import CriterionChange
@@ -168,9 +169,30 @@ def test_a_long_message_is_cut_and_the_document_has_it_whole():
     comparison = compare_with_repeat(RUN, replace(RUN, **with_stage(message=text)))
     rows = [*render_comparison(comparison)]
     assert max(map(len, rows)) <= 80
-    assert "          … and 13 more lines: --json has all" in rows
+    assert "          … --json has the rest" in rows
     (stage,) = build_comparison_document(comparison)["stages"]
     assert (stage["message_before"], stage["message_after"]) == ("Done.", text)
+
+
+def test_hostile_names_and_words_stay_on_their_row():
+    hostile = "\nthe same  outcome pass\x1b[2J"
+    patch = PATCH.replace(b"a/src/load.py b/src/load.py", b'"a/a\\nb" "b/a\\nb"')
+    changes = with_stage(outcome="error", reason=hostile, message=f"x{hostile}")
+    comparison = compare_with_repeat(RUN, replace(RUN, patch=patch, calls={hostile: 1}, **changes))
+    rows = [*render_comparison(comparison)]
+    assert all(row.isprintable() for row in rows)
+    assert [row for row in rows if row.startswith("the same")] == []
+    assert [file.path for file in comparison.files] == [r'"a\nb"', "src/load.py"]
+
+
+def test_messages_of_any_length_are_compared_at_once():
+    def act(size: int) -> None:
+        messages = [" ".join(f"{side} {line}\n" for line in range(size)) for side in "ab"]
+        run = replace(RUN, **with_stage(message=messages[0]))
+        repeat = replace(RUN, **with_stage(message=messages[1]))
+        list(render_comparison(compare_with_repeat(run, repeat)))
+
+    assert_linear(act, int, 20_000)
 
 
 def test_words_that_stay_in_the_clone_are_not_shown():

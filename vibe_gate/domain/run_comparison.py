@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from vibe_gate.domain import patch as patches
+from vibe_gate.domain import paths
 from vibe_gate.domain.replayed import CriterionChange
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS
@@ -145,6 +146,7 @@ class FileComparison(Struct, frozen=True, kw_only=True):
     """A file that the agents of the run, of its repeat or of both changed."""
 
     path: str
+    """As shown (`paths.quote`)."""
 
     changed_by: Literal["run", "repeat", "both"]
 
@@ -301,16 +303,17 @@ def _compare_files(run_patch: bytes, repeat_patch: bytes) -> Iterator[FileCompar
     sections_after = patches.by_path(repeat_patch)
     for path in _names_of_both(sections_after, sections_before):
         before, after = sections_before.get(path, b""), sections_after.get(path, b"")
+        shown_path = paths.quote(path)
         changed_by: Literal["run", "repeat", "both"] = "both"
         if not before:
             changed_by = "repeat"
         elif not after:
             changed_by = "run"
         if before == after:
-            yield FileComparison(path=path, changed_by=changed_by)
+            yield FileComparison(path=shown_path, changed_by=changed_by)
             continue
         yield FileComparison(
-            path=path,
+            path=shown_path,
             changed_by=changed_by,
             lines=_count_differing_lines(before, after),
             patch_before=before.decode("utf-8", "replace"),

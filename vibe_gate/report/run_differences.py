@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.run_comparison import (
     FileComparison,
     RunComparison,
@@ -20,12 +20,21 @@ from vibe_gate.report.screen_rows import LABEL, crop_text
 MESSAGE_LINES = 8
 """Lines of the difference between two messages that are shown: --json has both messages."""
 
+COMPARED_LINES = 400
+"""Of each of two messages: what lines have in common takes long to find in more."""
+
 COLUMNS = 80
 """The widest line of a message."""
 
 
 def render_comparison(comparison: RunComparison) -> Iterator[str]:
-    """The rows: what came out otherwise, or that nothing did; then what both cost."""
+    """The rows, safe to print: what came out otherwise, or that nothing did; then what both
+    cost.
+    """
+    yield from map(safe, _render_rows(comparison))
+
+
+def _render_rows(comparison: RunComparison) -> Iterator[str]:
     yield f"repeat    {comparison.repeat}"
     yield f"of        {comparison.run_id} ({comparison.workflow})"
     if comparison.is_same:
@@ -85,16 +94,15 @@ def _stage_words(stage: StageComparison) -> str:
 
 def _render_message(stage: StageComparison) -> Iterator[str]:
     """The lines in which two messages differ; none if their words stay in the clone."""
-    before, after = stage.message_before.splitlines(), stage.message_after.splitlines()
-    rows = []
-    for line in difflib.ndiff(before, after):
-        if line[:1] in "+-":
-            rows.append(f"{' ' * LABEL}{line}")
-    for row in rows[:MESSAGE_LINES]:
-        yield crop_text(row, COLUMNS)
-    if len(rows) > MESSAGE_LINES:
-        surplus = counted(len(rows) - MESSAGE_LINES, "more line")
-        yield f"{' ' * LABEL}… and {surplus}: --json has all"
+    before = stage.message_before.splitlines()[:COMPARED_LINES]
+    after = stage.message_after.splitlines()[:COMPARED_LINES]
+    differences = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
+    lines = [line for line in differences if line[:1] in "+-"]
+    for line in lines[:MESSAGE_LINES]:
+        row = f"{' ' * LABEL}{line[0]} {line[1:]}"
+        yield crop_text(safe(row), COLUMNS)
+    if len(lines) > MESSAGE_LINES:
+        yield f"{' ' * LABEL}… --json has the rest"
 
 
 def _file_words(file: FileComparison) -> str:
