@@ -84,7 +84,7 @@ def texts(value: Any) -> Iterator[str]:
 
 def words_of(run: RunRecorder) -> set[str]:
     """Everything that its documents say, whole and in pieces."""
-    found = {"20260102", "2026-01-02", "files/after", "nodes/judge-quality"}
+    found = {"20260102", "2026-01-02", "nodes/judge-quality"}
     for path in run.directory.rglob("*"):
         if path.suffix == ".json":
             found |= set(texts(json.loads(path.read_text())))
@@ -96,7 +96,7 @@ def words_of(run: RunRecorder) -> set[str]:
     return {word for word in found | pieces if len(word) >= MIN_VALUE}
 
 
-ONE_BY_ONE = ("completed", "20260102", "files/after", "judge-quality", "modified", "tool_use_id")
+ONE_BY_ONE = ("completed", "20260102", "judge-quality", "modified", "tool_use_id")
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ WAYS = {
     "patch": lambda run: run.keep_patch(b"stumble"),
     "content": lambda run: run.keep_content("after", b"stumble", "a"),
     "path": lambda run: (run.keep_content("after", b"x", "stumble"), run.event("log.mark")),
-    "turn's content": lambda run: run.turn("a").keep_content("after", b"stumble"),
+    "turn's content": lambda run: run.turn("a").keep_content(b"stumble"),
     "turn's end": lambda run: run.turn("a").seal(Ended(detail="stumble")),
     "turn's denial": lambda run: run.turn("a").seal(
         Ended(permission_denials=[{"tool_use_id": "stumble"}])

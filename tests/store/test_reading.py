@@ -157,7 +157,7 @@ def test_a_linked_key_is_refused(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["notes.txt", "nodes/notes.txt", "files/after/notes.txt", "other/run.json"]
+    "name", ["notes.txt", "nodes/notes.txt", "files/notes.txt", "other/run.json"]
 )
 def test_a_file_that_no_bundle_has_is_an_integrity_error(store: Store, name: str) -> None:
     run = sealed(store)

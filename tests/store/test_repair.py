@@ -69,7 +69,7 @@ def test_a_run_whose_content_is_nowhere_is_put_aside_whole(
 ) -> None:
     content_of(run, ".bin").write_bytes(b"damaged")
     done = mend(tmp_path)
-    assert (place("", run) + "/files/after/" in said(done)[0][0], said(done)[0][1]) == (
+    assert (place("", run) + "/files/" in said(done)[0][0], said(done)[0][1]) == (
         True, "moved to quarantine, the whole run",
     )  # fmt: skip
     assert list_runs(tmp_path) == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileDiff, FileVersion, Side
+from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileDiff, FileVersion
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile, TurnGit
 
 if TYPE_CHECKING:
@@ -51,19 +51,19 @@ class TurnChanges:
     def _file(self, file: FileDiff, record: TurnRecord) -> TurnFile:
         repository = self._workspace.repository
 
-        def content(side: Side, version: FileVersion | None) -> Content | None:
+        def content(version: FileVersion | None) -> Content | None:
             if version is None:
                 return None
             if version.size > LARGEST_CONTENT:
                 return Content(sha256=repository.digest(version), size=version.size)
-            return record.keep_content(side, repository.read(version))
+            return record.keep_content(repository.read(version))
 
         return TurnFile(
             path=file.shown_path,
             old_path=None if file.old_path is None else paths.quote(file.old_path),
             change_type=file.change_type,
-            before=content("before", file.before),
-            after=content("after", file.after),
+            before=content(file.before),
+            after=content(file.after),
             added=file.added,
             deleted=file.deleted,
         )

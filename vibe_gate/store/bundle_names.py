@@ -40,6 +40,8 @@ PATCH = "change.patch"
 MADE_PATCH = "made.patch"
 CHECKS_LOG = "checks.log"
 SESSION_RECORD = "record.json"
+FILES = "files"
+"""The contents of a run and of its turns."""
 COUNTEREXAMPLES = "counterexamples"
 """The tests that fails brought, and what their runs printed (`NAME.log`)."""
 TURN_PATCH = "turn.patch"
@@ -81,13 +83,13 @@ _TURN_FILES: dict[str, Part] = {
 }
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/turn-[0-9]{{3,9}}")
-_CONTENT = re.compile(
-    rf"(?:{_TURN.pattern}/)?files/(?:before|after)/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?"
-)
+# Of earlier versions: each side of a run or of a turn has contents of its own.
+_SIDES = rf"(?:{_TURN.pattern}/)?{FILES}/(?:before|after)"
+_CONTENT = re.compile(rf"(?:{FILES}|{_SIDES})/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
 _TEST = re.compile(rf"{COUNTEREXAMPLES}/{_FOLDER_NAME.pattern}")
 _ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")
 _FOLDERS = re.compile(
-    rf"{ATTACHED}|{COUNTEREXAMPLES}|nodes|nodes/{_FOLDER_NAME.pattern}|{_TURN.pattern}|(?:{_TURN.pattern}/)?files(?:/before|/after)?"
+    rf"{ATTACHED}|{COUNTEREXAMPLES}|nodes|nodes/{_FOLDER_NAME.pattern}|{_TURN.pattern}|(?:{_TURN.pattern}/)?{FILES}(?:/before|/after)?"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

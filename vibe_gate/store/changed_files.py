@@ -29,6 +29,7 @@ from vibe_gate.store.bundle_events import CapturedCall, Tools
 from vibe_gate.store.bundle_location import (
     BundleLocation,
     corrupt_bundle_error,
+    open_bundle_folder,
     unreadable_bundle_error,
 )
 from vibe_gate.store.contents import open_content
@@ -76,13 +77,22 @@ class StoredContent(Struct, frozen=True):
                 f"The bundle has only hash and size of this content: {self.size:,} bytes are more than "
                 f"the limit of {LARGEST_CONTENT:,}."
             )
-        path = self._bundle.path(f"files/{self._side}/{self.sha256}")
+        path = self._bundle.root / bundle_names.FILES / self.sha256
         if SHA256.fullmatch(self.sha256) is None:
             raise corrupt_bundle_error(path, "its name is not a sha-256")
         stream = open_stored_content(self._bundle, self._side, self.sha256, self.size)
-        if stream is None:
-            raise corrupt_bundle_error(path, "it is missing")
-        return stream
+        if stream is not None:
+            return stream
+        if self._is_outside_of_its_run():
+            raise StorageError(
+                "The turn's folder was copied out of its run, which has the contents of its files; "
+                "copy the run's folder."
+            )
+        raise corrupt_bundle_error(path, "it is missing")
+
+    def _is_outside_of_its_run(self) -> bool:
+        is_in_turn = bool(self._bundle.inside)
+        return not is_in_turn and not self._bundle.has(bundle_names.RUN)
 
 
 _ContentsByPath: TypeAlias = dict[tuple[str, str], deque[StoredContent]]
@@ -92,21 +102,39 @@ _ContentsByPath: TypeAlias = dict[tuple[str, str], deque[StoredContent]]
 def open_stored_content(
     bundle: BundleLocation, side: Side, sha256: str, size: int | None = None
 ) -> BinaryIO | None:
-    """The content of that hash on one side, open at its beginning; None if the bundle has none.
-    `size`: if it is known. StorageError, IntegrityError.
+    """The content of that hash, open at its beginning; None if the bundle has none. StorageError,
+    IntegrityError.
+
+    `side`: of the file, by which earlier versions kept contents. `size`: if it is known.
     """
-    path = bundle.path(f"files/{side}/{sha256}")
+    places = (bundle_names.FILES, "/".join(filter(None, (bundle.inside, bundle_names.FILES, side))))
+    for place in places:
+        name = _name_of_content(bundle, place, sha256)
+        if name:
+            return _open_content(bundle, place, name, size)
+    return None
+
+
+def _name_of_content(bundle: BundleLocation, place: str, sha256: str) -> str:
+    """The file of that content in a folder of the run; "" if there is none. StorageError."""
     try:
-        folder = bundle.folder().below(f"files/{side}")
+        folder = open_bundle_folder(bundle.root).below(place)
         names = [sha256 + suffix for suffix in _SUFFIXES]
-        name = next((name for name in names if folder.has(name)), None)
-        return None if name is None else open_content(folder, name, size)
+        return next((name for name in names if folder.has(name)), "")
     except FileNotFoundError:
-        return None
+        return ""
+    except OSError as error:
+        raise unreadable_bundle_error(bundle.root / place / sha256, error) from error
+
+
+def _open_content(bundle: BundleLocation, place: str, name: str, size: int | None) -> BinaryIO:
+    path = bundle.root / place / name
+    try:
+        return open_content(open_bundle_folder(bundle.root).below(place), name, size)
     except OSError as error:
         raise unreadable_bundle_error(path, error) from error
     except ValueError as error:
-        raise corrupt_bundle_error(path.with_name(name or sha256), str(error)) from error
+        raise corrupt_bundle_error(path, str(error)) from error
 
 
 class StoredPatch:

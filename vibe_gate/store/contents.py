@@ -1,4 +1,5 @@
-"""Contents of files in a bundle, each stored once a side under the sha-256 of its bytes.
+"""Contents of files in a bundle, each stored once under the sha-256 of its bytes, whatever file has
+it on whichever side, in the change or in a turn.
 
 A name is `<sha-256>.txt` or `.bin`, with `.gz` behind it if the content is larger than 10 KiB: then
 the file is a gzip without a time, so that equal contents give equal files.
@@ -18,7 +19,8 @@ from typing import Any, BinaryIO, Protocol
 
 from msgspec import Struct
 
-from vibe_gate.domain.change import LARGEST_CONTENT, Side
+from vibe_gate.domain.change import LARGEST_CONTENT
+from vibe_gate.store.bundle_names import FILES
 from vibe_gate.store.folder import Folder
 
 COMPRESS_ABOVE = 10_240
@@ -193,41 +195,39 @@ class StoredFile(Struct, frozen=True):
     size: int
     """Bytes."""
     name: str
-    """Its file relative to the bundle, "" if it was too large to keep."""
+    """Its file relative to the run's folder, "" if it was too large to keep."""
 
 
 class Contents:
-    """Keeps sides of files in one bundle, a run's or a turn's."""
+    """Keeps the contents of one run, those of its turns among them."""
 
-    def __init__(self, bundle: Folder, redact: TextRedactor) -> None:
-        self._bundle = bundle
-        self._redact = redact
-        self._sides: dict[Side, Folder] = {}
+    def __init__(self, run: Folder) -> None:
+        self._run = run
+        self._folder: Folder | None = None
+        """Made when the first content comes."""
         self._written: set[str] = set()
 
-    def keep(self, side: Side, data: bytes) -> StoredFile:
+    def keep(self, data: bytes, redact: TextRedactor) -> StoredFile:
         """Store one side of a file. OSError."""
-        safe = self._redact.data(data) if len(data) <= LARGEST_CONTENT else data
+        safe = redact.data(data) if len(data) <= LARGEST_CONTENT else data
         if len(safe) > LARGEST_CONTENT:
             return StoredFile(sha256_of(safe), len(safe), "")
         base = content_name(safe)
-        name = f"files/{side}/{base}"
-        if name not in self._written:
-            self._write(side, base, pack_content(base, safe))
-            self._written.add(name)
-        return StoredFile(base[:64], len(safe), name)
+        if base not in self._written:
+            self._write(base, pack_content(base, safe))
+            self._written.add(base)
+        return StoredFile(base[:64], len(safe), f"{FILES}/{base}")
 
-    def _write(self, side: Side, base: str, packed: bytes) -> None:
+    def _write(self, base: str, packed: bytes) -> None:
         """Write a content under its own name at once: what a killed process leaves torn has another
         hash, and no seal. OSError.
         """
-        if side not in self._sides:
-            self._sides[side] = self._bundle.below(f"files/{side}", create=True)
-        folder = self._sides[side]
+        if self._folder is None:
+            self._folder = self._run.folder(FILES, create=True)
         try:
-            folder.write(base, packed)
+            self._folder.write(base, packed)
         except FileExistsError:  # the run is resumed
-            folder.place(base, packed)
+            self._folder.place(base, packed)
 
 
 # A patch's binary sections are deflated and in base85, so a redactor does not see what is in them.

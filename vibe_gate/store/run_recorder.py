@@ -67,7 +67,7 @@ class RunParts:
         self.clock = clock
         self.lock = lock
         self.log = Log(folder, bundle_names.EVENTS, first=1)
-        self.contents = Contents(folder, redact)
+        self.contents = Contents(folder)
 
 
 class RunRecorder:
@@ -167,7 +167,7 @@ class RunRecorder:
         Returns the sha-256 of what is stored, of the bytes themselves above the
         size limit (nothing is stored then), or None if the run is not recorded.
         """
-        stored = parts.contents.keep(side, data)
+        stored = parts.contents.keep(data, parts.redact)
         self._prepare_content(parts, side, stored, path)
         return stored.sha256
 
@@ -338,7 +338,9 @@ class RunRecorder:
             data["message"] = escape.shorten_text(message, MAX_LAST_MESSAGE)
             self._append(parts, "turn.completed", node_id, data)
 
-        turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, note_completion)
+        turn_parts = TurnParts(
+            folder, parts.contents, parts.redact.part(), parts.clock, note_completion
+        )
         turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._status)
         self._turns.append(turn)
         return turn

@@ -91,16 +91,13 @@ def _remove_torn_files(folder: Folder, events: Iterable[Event]) -> None:
     named_files = {event.data.get("artifact") for event in events}
     for entry in bundle_names.walk_bundle(folder):
         is_unnamed_content = entry.part == "content" and entry.name not in named_files
-        if entry.is_temporary or (is_unnamed_content and _is_torn(folder, entry)):
+        if entry.is_temporary or (is_unnamed_content and _is_torn(entry)):
             entry.folder.remove(entry.base)
 
 
-def _is_torn(folder: Folder, entry: bundle_names.Entry) -> bool:
-    """Whether a killed writer left this content; what a finished turn names is not its."""
-    turn = entry.name.partition("/files/")[0]
-    if bundle_names.is_turn(turn) and folder.below(turn).has(bundle_names.SUMMARY):
-        return False
-    return bool(find_content_fault(entry.folder, entry.base))
+def _is_torn(content: bundle_names.Entry) -> bool:
+    """Whether a killed writer left it; what a finished turn names was whole before its summary."""
+    return bool(find_content_fault(content.folder, content.base))
 
 
 def _read_events(folder: Folder, run_id: str) -> list[Event]:

@@ -122,6 +122,8 @@ class Audit:
         """Contents that are not what their names say, and why."""
         self._referenced_contents: set[str] = set()
         """Contents, without suffixes, that events and turns' summaries name."""
+        self._former_places: dict[str, str] = {}
+        """Of these, where earlier versions kept those of a turn, without suffixes."""
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
@@ -242,7 +244,11 @@ class Audit:
         for file in summary.files:
             for side, content in (("before", file.before), ("after", file.after)):
                 if content is not None and content.size <= LARGEST_CONTENT:
-                    self._referenced_contents.add(f"{turn}/files/{side}/{content.sha256}")
+                    name = f"{bundle_names.FILES}/{content.sha256}"
+                    self._referenced_contents.add(name)
+                    self._former_places[name] = (
+                        f"{turn}/{bundle_names.FILES}/{side}/{content.sha256}"
+                    )
 
     def _check_references(self) -> None:
         """What the logs and the turns say was kept must be there."""
@@ -255,7 +261,8 @@ class Audit:
             if bundle_names.is_turn(folder):
                 turns.add(folder)
         for name in sorted(self._referenced_contents - contents):
-            self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
+            if self._former_places.get(name) not in contents:
+                self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
         for turn in sorted(turns):
             if f"{turn}/{bundle_names.SUMMARY}" not in self._present_names:
                 self._note_problem(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from vibe_gate.domain import escape, unredacted_fields
-from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import plain, read, read_text_of, require_few, without_none
 from vibe_gate.domain.turn import Content, TurnTodo
 from vibe_gate.store import bundle_names
@@ -68,6 +67,7 @@ class TurnParts:
     def __init__(
         self,
         folder: Folder,
+        contents: Contents,
         redact: CountingRedactor,
         clock: Callable[[], datetime],
         note_completion: NoteCompletion,
@@ -76,7 +76,7 @@ class TurnParts:
         self.redact = redact
         self.clock = clock
         self.note_completion = note_completion
-        self.contents = Contents(folder, redact)
+        self.contents = contents
         self.events = Log(folder, bundle_names.EVENTS, first=0)
         self.hooks = Log(folder, bundle_names.HOOKS, first=0)
         self.transcript = folder.appending(bundle_names.TURN_LOG)
@@ -143,11 +143,11 @@ class TurnRecorder:
         self._marks.append(HookMark(seq, ts, hook, tool_use_id, tool_name))
 
     @never_fails
-    def keep_content(self, parts: TurnParts, side: Side, data: bytes) -> Content:
-        """Keep one side of a file that the agent changed; hash and size for `TurnFile`, None if not
-        recorded.
+    def keep_content(self, parts: TurnParts, data: bytes) -> Content:
+        """Keep one side of a file that the agent changed, among the run's contents; hash and size
+        for `TurnFile`, None if not recorded.
         """
-        stored = parts.contents.keep(side, data)
+        stored = parts.contents.keep(data, parts.redact)
         return Content(sha256=stored.sha256, size=stored.size)
 
     def restore(
