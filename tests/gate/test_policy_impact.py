@@ -186,6 +186,15 @@ def test_a_summary_has_the_path_the_kind_the_level_and_a_patch_that_is_safe_to_s
     assert "\x1b" not in renamed.diff
 
 
+def test_a_long_diff_is_cut_at_a_line_and_says_how_much_more_there_is() -> None:
+    file = PolicyFile(EDIT, "block", diff="+a line\n" * 10_000)
+    (change,) = PolicyImpact((file,)).changes
+    assert change.diff.startswith("+a line\n" * 2_500)
+    assert change.diff.splitlines()[-1] == "… 7,500 more lines: change.patch has them"
+    short = replace(file, diff="+a line\n")
+    assert PolicyImpact((short,)).changes[0].diff == "+a line\n"
+
+
 EDIT = file_change(GATE_FILE, b"a\n", b"b\n")
 REMOVAL = deleted(".vibe-gate/rubrics/quality.toml", b"a\n")
 

@@ -17,6 +17,9 @@ from vibe_gate.domain.summary import PolicyChange
 from vibe_gate.domain.verdict import FINGERPRINT_DIGITS
 from vibe_gate.git import Repository
 
+MAX_DIFF = 20_000
+"""Characters of the diff of one file in a summary; the patch of the change has it whole."""
+
 
 class PolicyFile(Struct, frozen=True):
     """A changed file that is policy, and what its change means."""
@@ -69,10 +72,19 @@ class PolicyImpact(Struct, frozen=True):
                 path=item.file.shown_path,
                 change_type=item.file.change_type,
                 level=item.level,
-                diff=item.diff,
+                diff=_fit_diff(item.diff),
             )
             changes.append(change)
         return tuple(changes)
+
+
+def _fit_diff(diff: str) -> str:
+    """The first whole lines of a diff, and how many there are more."""
+    if len(diff) <= MAX_DIFF:
+        return diff
+    beginning = diff[: diff.rfind("\n", 0, MAX_DIFF) + 1]
+    omitted = escape.counted(diff.count("\n", len(beginning)), "more line")
+    return f"{beginning}… {omitted}: change.patch has them\n"
 
 
 def _describe_side(side: FileVersion | None) -> str:

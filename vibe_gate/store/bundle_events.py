@@ -28,7 +28,13 @@ from vibe_gate.store.bundle_location import (
     parse_run_event,
     turn_locator,
 )
-from vibe_gate.store.turn_summary import HookMark, HookRef, ToolCall, correlate_hooks
+from vibe_gate.store.turn_summary import (
+    HookMark,
+    HookRef,
+    ToolCall,
+    correlate_hooks,
+    name_missing_event,
+)
 
 Source = Literal["run", "sdk", "hook"]
 _SOURCES: tuple[Source, ...] = get_args(Source)
@@ -225,7 +231,9 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
         if missing is None:
             state = _ending_until_now(call, is_denied=tool_use_id in denied_calls)
         else:
-            state = _final_ending(call, lacks_end=f"PostToolUse {tool_use_id}" in missing)
+            state = _final_ending(
+                call, lacks_end=name_missing_event("PostToolUse", tool_use_id) in missing
+            )
         parent = first.parent_tool_use_id or starting_calls.get(first.agent_id, "")
         captured_call = CapturedCall(
             **asdict(call),

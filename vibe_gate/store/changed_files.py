@@ -22,7 +22,7 @@ from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType, Hunk, Side
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import list_names
 from vibe_gate.domain.summary import ChangedFile
-from vibe_gate.domain.turn import Content, TurnFile
+from vibe_gate.domain.turn import Content
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_events import CapturedCall, Tools
@@ -33,7 +33,7 @@ from vibe_gate.store.bundle_location import (
     unreadable_bundle_error,
 )
 from vibe_gate.store.contents import open_content
-from vibe_gate.store.turn_summary import FileStats, count_changes
+from vibe_gate.store.turn_summary import FileStats, TurnSummary, count_changes
 
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -340,6 +340,8 @@ class Files(Struct, frozen=True):
     """The changed files; none of a bundle that was not sealed."""
 
     _all: tuple[FileChange, ...] = ()
+    _counts: FileStats | None = None
+    """Of a turn, which may have changed more than its summary lists; None: count these."""
 
     def __repr__(self) -> str:
         changes = list_names((f"{file.change_type} {file.path}" for file in self._all), 10)
@@ -355,8 +357,13 @@ class Files(Struct, frozen=True):
 
     @property
     def changed_count(self) -> int:
-        """How many there are."""
-        return len(self._all)
+        """How many there are, with those that are not listed."""
+        return self.stats().total
+
+    @property
+    def unlisted(self) -> int:
+        """Of a turn: files beyond the 20,000 that its summary lists; its patch has them."""
+        return self.changed_count - len(self._all)
 
     def get(self, path: str) -> FileChange | None:
         """The (first) file changed at `path` on its after side (before side, if deleted); as held
@@ -372,15 +379,17 @@ class Files(Struct, frozen=True):
 
     def stats(self) -> FileStats:
         """Their number, by kind of change; a changed type counts as modified."""
+        if self._counts is not None:
+            return self._counts
         return count_changes(file.change_type for file in self._all)
 
 
-def files_of_turn(bundle: BundleLocation, files: Iterable[TurnFile], calls: EditingCalls) -> Files:
+def files_of_turn(bundle: BundleLocation, summary: TurnSummary, calls: EditingCalls) -> Files:
     """The files of a sealed turn."""
     patch = StoredPatch(bundle, bundle_names.TURN_PATCH)
     count_by_path: Counter[str] = Counter()
     changes = []
-    for file in files:
+    for file in summary.files:
         before = _stored(file.before, bundle, "before")
         after = _stored(file.after, bundle, "after")
         number = count_by_path[file.path]
@@ -390,7 +399,7 @@ def files_of_turn(bundle: BundleLocation, files: Iterable[TurnFile], calls: Edit
             )
         )
         count_by_path[file.path] += 1
-    return Files(tuple(changes))
+    return Files(tuple(changes), summary.file_stats if summary.more_files else None)
 
 
 def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> StoredContent | None:

@@ -324,7 +324,7 @@ class RunResult:
         calls = EditingCalls(lambda: self.tools)
         if self.is_run:
             return changed_files.files_of_run(self._bundle, self._run_summary().change.files, calls)
-        return changed_files.files_of_turn(self._bundle, self._turn_summary().files, calls)
+        return changed_files.files_of_turn(self._bundle, self._turn_summary(), calls)
 
     @property
     def made_patch(self) -> bytes:

@@ -5,7 +5,7 @@ end.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ from vibe_gate.store.folder import Folder, close_descriptor, write_all
 from vibe_gate.store.ndjson_log import Log, encode_line
 from vibe_gate.store.recording_status import RecordingStatus, never_fails
 from vibe_gate.store.turn_summary import (
+    MAX_LISTED_CALLS,
+    MAX_LISTED_FILES,
+    MAX_LISTED_TODOS,
     HookMark,
     TurnMetrics,
     TurnSummary,
@@ -228,14 +231,22 @@ class TurnRecorder:
             metrics=metrics,
             git=change.git,
             file_stats=count_changes(file.change_type for file in change.files),
-            files=change.files,
-            tool_calls=calls,
-            todos=tuple(self._todos),
+            files=change.files[:MAX_LISTED_FILES],
+            tool_calls=calls[:MAX_LISTED_CALLS],
+            todos=tuple(self._todos[:MAX_LISTED_TODOS]),
             hook_capture_status=capture,
             session_id=escape.show_text(result.session_id),
             status=result.status,
             detail=escape.show_text(result.detail),
+            more_files=_count_beyond(change.files, MAX_LISTED_FILES),
+            more_tool_calls=_count_beyond(calls, MAX_LISTED_CALLS),
+            more_todos=_count_beyond(self._todos, MAX_LISTED_TODOS),
         )
+
+
+def _count_beyond(items: Sized, limit: int) -> int | None:
+    """How many a list of `limit` leaves out; None if it has all."""
+    return len(items) - limit if len(items) > limit else None
 
 
 def _completion_of(result: TurnResult) -> dict[str, Any]:

@@ -19,6 +19,21 @@ from vibe_gate.domain.document import Count, Named, Usd
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile, TurnGit, TurnTodo
 
+MAX_LISTED_FILES = 20_000
+"""Changed files in a turn's summary; its patch has all of them."""
+
+MAX_LISTED_CALLS = 10_000
+"""Tool calls in a turn's summary; hooks.ndjson has all of them."""
+
+MAX_LISTED_TODOS = 1_000
+"""Todos in a turn's summary; events.ndjson has all of them."""
+
+MAX_TODO = 1_000
+"""Characters of one; the model writes what it likes."""
+
+MAX_NAME = 200
+"""Characters of a tool's name, and of a call's id in what a capture lacks."""
+
 
 class TurnMetrics(SeedModel, frozen=True, kw_only=True):
     """What the turn used. None is "not known" and left out of the file."""
@@ -108,6 +123,12 @@ class TurnSummary(SeedModel, frozen=True, kw_only=True):
     """How the session ended."""
     detail: str = ""
     """Why it ended so, as a sentence."""
+    more_files: Count | None = None
+    """Changed files beyond those in `files`; None if there are none."""
+    more_tool_calls: Count | None = None
+    """Tool calls beyond those in `tool_calls`; None if there are none."""
+    more_todos: Count | None = None
+    """Todos beyond those in `todos`; None if there are none."""
     redacted: Redacted = Redacted()
 
 
@@ -139,9 +160,9 @@ def correlate_hooks(
     for tool_use_id in starts | ends:
         start, end = starts.get(tool_use_id), ends.get(tool_use_id)
         if start is None:
-            missing.append(f"PreToolUse {tool_use_id}")
+            missing.append(name_missing_event("PreToolUse", tool_use_id))
         if end is None and tool_use_id not in denied:
-            missing.append(f"PostToolUse {tool_use_id}")
+            missing.append(name_missing_event("PostToolUse", tool_use_id))
         first = start or ends[tool_use_id]
         calls.append((first.seq, _call(start, end, first)))
     calls.sort(key=lambda call: call[0])
@@ -151,6 +172,11 @@ def correlate_hooks(
         warnings=tuple(warnings),
     )
     return tuple(call for _, call in calls), status
+
+
+def name_missing_event(hook: str, tool_use_id: str) -> str:
+    """An event of a call that was not captured, as a summary names it."""
+    return f"{hook} {escape.shorten_text(tool_use_id, MAX_NAME)}"
 
 
 def _pair_marks(
@@ -170,7 +196,8 @@ def _pair_marks(
         if not mark.tool_use_id:
             warnings.append(f"hook {mark.seq} ({mark.hook}) has no tool_use_id")
         elif mark.tool_use_id in side:
-            warnings.append(f"hook {mark.seq} ({mark.hook}) repeats {mark.tool_use_id}")
+            call = escape.shorten_text(mark.tool_use_id, MAX_NAME)
+            warnings.append(f"hook {mark.seq} ({mark.hook}) repeats {call}")
         else:
             side[mark.tool_use_id] = mark
     return starts, ends, warnings
@@ -182,7 +209,7 @@ def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> Tool
         duration_ms = end.ts - start.ts
     hooks = HookRef(pre=start.seq if start else None, post=end.seq if end else None)
     return ToolCall(
-        name=first.tool_name,
+        name=escape.shorten_text(first.tool_name, MAX_NAME),
         ok=end is not None and _ENDS[end.hook],
         started_at=first.ts,
         ended_at=end.ts if end else None,
@@ -208,7 +235,7 @@ def apply_todo_event(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> lis
 
     An update names a todo by its text; `set` adds what is not there; "deleted" takes it off.
     """
-    text = escape.show_text(str(event.get("text", "")))
+    text = escape.shorten_text(escape.show_text(str(event.get("text", ""))), MAX_TODO)
     status = str(event.get("status", ""))
     action = event.get("action")
     new_todos = list(todos)
