@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from answers import CHANGES, HANDLER, answers, fails, passes, said
+from bundle_schemas import find_problems
 from msgspec import UNSET
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Text, ToolUse, Turn, Usage
@@ -734,6 +735,7 @@ def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(wal
     told = json.loads((turn / "summary.json").read_text())["metrics"]["totalCostUsd"]
     events = [json.loads(line) for line in (turn / "events.ndjson").read_text().splitlines()]
     *answers, usage = [event for event in events if event["type"] == "usage"]
+    assert find_problems(turn.parents[2])[0] == []
     assert answers and sum(answer["cost"] for answer in answers) == pytest.approx(usage["cost"])
     by_node, by_model = summary.cost.by_node, summary.cost.by_model
     costs = (told, usage["cost"], summary.cost.usd, *by_node.values(), *by_model.values())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from answers import answers, fails, passes
+from bundle_schemas import find_problems
 from command import on_a_terminal, vibe_gate
 from lxml import html
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
@@ -461,6 +462,8 @@ def test_python_stages_run_side_by_side_and_give_their_results(repo):
     edges = {tuple(edge) for edge in graph(repo, done.json)["edges"]}
     assert {("look-a", "fix"), ("look-b", "fix"), ("fix", "fix-judge")} <= edges
     assert ("look-a", "look-b") not in edges
+    problems, names = find_problems(repo.path / done.json["bundle"])
+    assert problems == [] and {"receipt", "receipt-statement", "turn-hook"} <= names
     (fix,) = [node for node in graph(repo, done.json)["nodes"] if node["id"] == "fix"]
     assert (fix["stage"], fix["config"]["isolation"], fix["last"]["files"]) == ("fix", "clone", 1)
     assert fix["last"]["message"] and fix["last"]["status"] == "done"

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from bundle_schemas import find_problems
 from bundle_words import SECRET, Clock, OneSecretRedactor
 from claude_agent_sdk import list_sessions_from_store
 from claude_agent_sdk.testing import run_session_store_conformance
@@ -133,6 +134,8 @@ def test_meta_says_what_the_session_is_and_what_each_turn_made(tmp_path):
         "agent": "fixer", "model": "m", "run": "r", "node": "fixer", "project": "",
         "created_at": document["created_at"], "updated_at": document["updated_at"], "turns": [], "private": False,
     }  # fmt: skip
+    problems, names = find_problems(messages(tmp_path).parents[2])
+    assert (problems, names) == ([], {"session-meta", "session-message"})
     assert [(turn.last, turn.before, turn.after, turn.usd) for turn in one.turns] == [
         (ID.format(102), tree("b", 1), tree("a", 1), 0.25), (ID.format(104), tree("b", 2), tree("a", 2), 0.25),
     ]  # fmt: skip

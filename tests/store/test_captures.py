@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from bundle_schemas import find_problems
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.document import MAX_VALUES
@@ -106,6 +107,28 @@ def test_events_become_messages_and_the_raw_ones_go(common):
     )
     left = {path.name for path in (common / "vibe-gate" / "captures" / SESSION).iterdir()}
     assert left == set()
+
+
+def test_a_captured_session_fits_the_published_schemas(common, tmp_path):
+    written = tmp_path / "a.py"
+    written.write_text("x = 1\n")
+    call = {"tool_name": "Write", "tool_use_id": "toolu_1", "cwd": str(tmp_path)}
+    content = {"file_path": str(written), "content": "x = 1\n"}
+    spool(
+        common,
+        {"hook_event_name": "UserPromptSubmit", "prompt": "go"},
+        {"hook_event_name": "PreToolUse", **call, "tool_input": content},
+        {
+            "hook_event_name": "PostToolUse",
+            **call,
+            "tool_input": content,
+            "tool_response": {"type": "create", "filePath": str(written), **content},
+        },
+    )
+    fold(common)
+    problems, names = find_problems(common.parent / ".vibe-artifacts")
+    assert problems == []
+    assert names == {"capture-meta", "capture-event", "capture-write"}
 
 
 def test_a_secret_never_leaves_the_spool(common):

@@ -106,7 +106,9 @@ class _ResourceDescriptor(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     digest: dict[str, str]
 
 
-class _Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The in-toto statement that is signed: the receipt, and the tree that it is about."""
+
     type_: Literal["https://in-toto.io/Statement/v1"] = field(name="_type")
     subject: tuple[_ResourceDescriptor, ...]
     predicate_type: Literal["urn:vibe-gate:receipt:v1"] = field(name="predicateType")
@@ -118,7 +120,9 @@ class _Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sig: str
 
 
-class _Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """receipt.json: a DSSE envelope, whose payload is the statement in base64."""
+
     payload_type: Literal["application/vnd.in-toto+json"] = field(name="payloadType")
     payload: str
     signatures: Annotated[tuple[_Signature, ...], Meta(max_length=1)]
@@ -204,12 +208,12 @@ def parse(raw: bytes) -> SignedReceipt:
     if len(raw) > MAX_BYTES:
         raise ValueError(f"larger than {MAX_BYTES:,} bytes")
     try:
-        read = decode_document(_Envelope, raw)
+        read = decode_document(Envelope, raw)
         payload = base64.b64decode(read.payload, validate=True)
         signature = (
             base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
         )
-        stated = decode_document(_Statement, payload)
+        stated = decode_document(Statement, payload)
         document = json.loads(payload)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

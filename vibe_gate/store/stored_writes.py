@@ -71,7 +71,7 @@ class StoredWrite(Struct, frozen=True):
         return self.after if self.settled is None else self.settled
 
 
-class _Row(Struct, frozen=True, omit_defaults=True):
+class WriteLine(Struct, frozen=True, omit_defaults=True):
     """A line of writes.jsonl."""
 
     ts: Timestamp
@@ -185,12 +185,12 @@ class WriteLog:
             "blobs": tuple(sorted(write.blobs)),
         }
         if self._digests is None:
-            return encode_line(plain(_Row(**fields, key="")))
+            return encode_line(plain(WriteLine(**fields, key="")))
         return encode_line(plain(self._row_with_states(fields, write, self._digests)))
 
     def _row_with_states(
         self, fields: Mapping[str, Any], write: FileWrite, digests: LineDigests
-    ) -> _Row:
+    ) -> WriteLine:
         before = _FileState.of(write.before, digests)
         after = _FileState.of(write.after, digests)
         settled = None
@@ -215,7 +215,7 @@ class WriteLog:
             steps_settled = None
         final = settled or after
         self._remember(write.path, final)
-        return _Row(
+        return WriteLine(
             **fields,
             key=digests.id,
             fresh=last_lines is None,
@@ -334,7 +334,7 @@ class WriteReader:
         before it are lost to those after it.
         """
         try:
-            row = decode_document(_Row, line)
+            row = decode_document(WriteLine, line)
             before, after, settled = self._states(row)
             joined = frozenset(_unpack_digests(row.joined))
         except ValueError:
@@ -357,7 +357,7 @@ class WriteReader:
             self._last_states[row.path] = write.final_lines
         return write
 
-    def _states(self, row: _Row) -> list[DigestedLines | None]:
+    def _states(self, row: WriteLine) -> list[DigestedLines | None]:
         """The states before and after the write and after a formatter, each made of the last one
         that is known.
         """
