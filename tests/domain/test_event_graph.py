@@ -109,6 +109,14 @@ def test_a_node_holds_its_configuration_and_how_its_last_turn_ended() -> None:
     }  # fmt: skip
 
 
+def test_a_graph_holds_the_verdict_when_it_says_what_its_rubrics_came_to() -> None:
+    data = {"outcome": "fail", "exit_code": 1}
+    assert "verdict" not in fold_events(events(("verdict.decided", None, data))).to_json()
+    whole = data | {"rubrics": {"quality": "fail"}}
+    graph = fold_events(events(("verdict.decided", None, whole)))
+    assert json.loads(graph.to_json())["verdict"] == whole
+
+
 @pytest.mark.parametrize("config", ["model", [], {"tools": "Read"}, {"max_turns": "many"}])
 def test_a_configuration_that_is_none_is_refused(config: object) -> None:
     with pytest.raises(ValueError):

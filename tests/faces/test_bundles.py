@@ -152,9 +152,9 @@ def shown_title(repo, environ) -> str:
 
 def test_an_unsealed_run_has_no_outcome(bundles, repo):
     running = begun(repo, START + HOUR)
-    running.event("verdict.decided", outcome="pass", exit_code=0)
+    running.event("verdict.decided", outcome="pass", exit_code=0, rubrics={"q": "pass"})
     stopped = begun(repo, START)
-    stopped.event("verdict.decided", outcome="pass", exit_code=0)
+    stopped.event("verdict.decided", outcome="pass", exit_code=0, rubrics={"q": "pass"})
     stopped.abandon("stopped")
     lines = bundles(repo, "list").stdout.splitlines()
     assert [line.split()[1] for line in lines] == ["running", "incomplete"]

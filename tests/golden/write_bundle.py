@@ -1,8 +1,9 @@
 """Writes the sample bundle of format 1: `PYTHONPATH=.:tests python tests/golden/write_bundle.py
 DIRECTORY`.
 
-`tests/golden/bundle-1` was written by the first version of the format and must
-load for ever: never write it anew, add `bundle-2` when the format grows.
+`tests/golden/bundle-1` was written by the first version of the format, and `bundle-2` when a run
+kept each content once and its graph held configurations and last words. Both must load for ever:
+never write them anew, add `bundle-3` when the format grows.
 """
 
 from __future__ import annotations
@@ -75,8 +76,10 @@ def _turns(run: RunRecorder) -> None:
         }
     )
     judge.hook({"hook_event_name": "Notification", "message": "done"})
-    judge.event({"type": "usage", "tokens": {"input": 1200, "output": 34}, "cost": 0.0125})
-    judge.seal(Ended(permission_denials=[{"tool_use_id": "toolu_3"}]))
+    usage = {"tokens": {"input": 1200, "output": 34}, "cost": 0.0125, "basis": "known"}
+    judge.event({"type": "usage", "model": "a-model", "message_id": "msg_1", **usage})
+    judge.event({"type": "usage", "total": True, **usage})
+    judge.seal(Ended(answer={"answers": []}, permission_denials=[{"tool_use_id": "toolu_3"}]))
     run.event("node.status", "judge-quality", status="DONE")
     fixer = run.turn("fix")
     fixer.event(
@@ -91,6 +94,7 @@ def _turns(run: RunRecorder) -> None:
     fixer.seal(
         Ended(
             session_id="5e551011-0000-4000-8000-000000000002",
+            text="The new price is charged.",
             change=TurnChange(PATCH, git, (file,)),
         )
     )
@@ -160,18 +164,19 @@ def write(directory: Path) -> None:
     """The bundle, in a `directory` that does not exist yet."""
     with tempfile.TemporaryDirectory() as name:
         run = open_store(Path(name), OneSecretRedactor(), Clock()).begin(
-            KEY, START, {"workflow": "review", "mode": "review"}
+            KEY, START, {"workflow": "review", "mode": "auto"}
         )
         run.keep_patch(PATCH)
         run.keep_content("before", b"old\n", "pay.py")
         run.keep_content("after", b"new\n", "pay.py")
         run.keep_content("after", b"a long line\n" * 1000, "long.txt")
         run.keep_content("after", bytes(range(256)), '"caf\\351"')
-        run.event("node.added", "judge-quality", kind="judge")
-        run.event("node.added", "fix", kind="agent")
+        config = {"model": "a-model", "tools": ["Read"], "rubrics": ["quality"]}
+        run.event("node.added", "judge-quality", kind="judge", digest="d" * 64, config=config)
+        run.event("node.added", "fix", kind="stage", stage="fix", agent="fixer", digest="e" * 64)
         run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
         _turns(run)
-        run.event("verdict.decided", outcome="fail", exit_code=4)
+        run.event("verdict.decided", outcome="fail", exit_code=4, rubrics={"quality": "fail"})
         run.seal(_summary(run))
         assert run.lost is None, run.lost
         shutil.copytree(run.directory, directory)

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, View, tree
 
+from vibe_gate.store.run_result import read_bundle
+
 TESTS = Path(__file__).parents[1]
-BUNDLE = TESTS / "golden/bundle-1"
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
+@pytest.fixture(params=["bundle-1", "bundle-2"])
+def bundle(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy, as a download of an artifact would be."""
-    return shutil.copytree(BUNDLE, tmp_path / "bundle-1")
+    return shutil.copytree(TESTS / "golden" / request.param, tmp_path / request.param)
 
 
 def test_its_verdict_reads_with_every_part(bundle: Path) -> None:
@@ -52,6 +53,15 @@ def test_its_graph_is_rebuilt_to_the_same_bytes(bundle: Path) -> None:
         ("judge-quality", ("turn-001", "turn-002")),
         ("fix", ("turn-001",)),
     ]
+
+
+def test_its_contents_are_read_wherever_its_version_kept_them(bundle: Path) -> None:
+    run = read_bundle(bundle)
+    (changed,) = [file for file in run.files.changed() if file.path == "pay.py"]
+    assert (changed.before.text(), changed.after.text()) == ("old\n", "new\n")
+    (by_agent,) = read_bundle(bundle / "nodes/fix/turn-001").files.changed()
+    assert (by_agent.before.text(), by_agent.after.text()) == ("old\n", "new\n")
+    assert run.content(changed.after.sha256) == b"new\n"
 
 
 @pytest.mark.slow

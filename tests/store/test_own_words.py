@@ -65,7 +65,7 @@ def record(root: Path, environ: dict[str, str]) -> RunRecorder:
         "fix",
         **plain(replace(told, after="judge-quality", fixed=fixed, unanswered=fixed)),
     )
-    run.event("verdict.decided", outcome="fail", exit_code=4)
+    run.event("verdict.decided", outcome="fail", exit_code=4, rubrics={"quality": "fail"})
     run.seal(_summary(run))
     return run
 
@@ -135,7 +135,7 @@ def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_
     summary = _summary(run)
     message = "x" * 260 + " " + secret
     finding = replace(summary.findings[0], message=message)
-    run.event("verdict.decided", outcome="fail", exit_code=4)
+    run.event("verdict.decided", outcome="fail", exit_code=4, rubrics={"quality": "fail"})
     run.seal(replace(summary, findings=(finding,), rubrics=()))
     assert run.lost is None
     assert verify_bundles(tmp_path, NOW).is_sound

@@ -98,6 +98,14 @@ def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -
     ]
 
 
+def test_the_graph_shows_the_verdict_of_a_sealed_run_only(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    run.event("verdict.decided", outcome="pass", exit_code=0, rubrics={"quality": "pass"})
+    assert run.read().graph().verdict is None
+    run.seal(summary_of(run))
+    assert run.read().graph().verdict.rubrics == {"quality": "pass"}
+
+
 def test_many_contents_are_in_the_log_in_their_order_and_before_what_follows_them(
     store: Store,
 ) -> None:

@@ -16,7 +16,7 @@ from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests/golden/bundle-1"
+GOLDEN = ROOT / "tests/golden"
 NAMES = sorted(path.name.removesuffix(SUFFIX) for path in FOLDER.glob(f"*{SUFFIX}"))
 
 
@@ -43,8 +43,9 @@ def test_a_schema_is_one_and_describes_itself(name: str) -> None:
     )
 
 
-def test_the_golden_bundle_fits_them() -> None:
-    problems, names = find_problems(GOLDEN, allow_unknown=True)
+@pytest.mark.parametrize("name", ["bundle-1", "bundle-2"])
+def test_the_golden_bundles_fit_them(name: str) -> None:
+    problems, names = find_problems(GOLDEN / name, allow_unknown=True)
     assert problems == []
     assert {"run", "run-event", "graph", "sessions", "summary", "turn-summary"} <= names
 

@@ -306,6 +306,8 @@ class VerdictDecided(Struct, frozen=True, kw_only=True):
 
     outcome: str
     exit_code: int
+    rubrics: Named[str] | UnsetType = UNSET
+    """By the rubric's id its outcome."""
 
 
 class UnaskedLines(Struct, frozen=True, kw_only=True):

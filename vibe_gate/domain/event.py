@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, convert, to_builtins
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.summary import Cost
@@ -94,6 +94,8 @@ class Event(Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self.type} needs a node_id")
         if self.type in ("node.added", "node.status"):
             _ = self.config
+        if self.type == "verdict.decided":
+            _ = self.verdict
 
     @property
     def config(self) -> NodeConfig | None:
@@ -102,6 +104,13 @@ class Event(Struct, frozen=True, kw_only=True):
         """
         config = self.data.get("config")
         return None if config is None else convert(config, NodeConfig)
+
+    @property
+    def verdict(self) -> DecidedVerdict | None:
+        """Of verdict.decided; None of one that does not say what its rubrics came to. ValueError: it
+        is none.
+        """
+        return convert(self.data, DecidedVerdict) if "rubrics" in self.data else None
 
     @property
     def output(self) -> NodeOutput | None:
@@ -234,19 +243,35 @@ _ALWAYS = frozenset({"id", "kind", "status", "reason", "turns"})
 """Of a node in graph.json; the rest is there if it is known."""
 
 
+class DecidedVerdict(Struct, frozen=True, kw_only=True):
+    """What a run came to; a workflow's stages have outcomes of their own besides."""
+
+    outcome: str
+
+    exit_code: int
+
+    rubrics: Mapping[str, str] = {}
+    """By the rubric's id its outcome."""
+
+
 class Graph(Struct, frozen=True):
     """Nodes and edges in the order in which they were added."""
 
     run_id: str = ""
     nodes: tuple[Node, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
+    verdict: DecidedVerdict | None = None
+    """None until it is decided."""
 
     def to_json(self) -> str:
         """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal
         text.
         """
-        document = {"schema": 1, **asdict(self)}
+        document = {"schema": 1, "run_id": self.run_id}
         document["nodes"] = [_node_document(node) for node in self.nodes]
+        document["edges"] = self.edges
+        if self.verdict is not None:
+            document["verdict"] = to_builtins(self.verdict)
         return json.dumps(document, indent=2) + "\n"
 
     def broken_off(self) -> Graph:
@@ -285,6 +310,7 @@ def fold_events(events: Iterable[Event]) -> Graph:
     edges: dict[tuple[str, str], None] = {}
     planned_edges: dict[str, list[str]] = {}
     parts = 0
+    verdict: DecidedVerdict | None = None
     for event in events:
         run_id = event.run_id
         if event.type in _COUNTED:
@@ -294,6 +320,8 @@ def fold_events(events: Iterable[Event]) -> Graph:
         if event.type == "edge.added":
             edge = (str(event.data["from"]), str(event.data["to"]))
             edges[edge] = None
+        elif event.type == "verdict.decided":
+            verdict = event.verdict
         elif event.node_id is None:
             continue
         elif event.type == "node.added":
@@ -303,12 +331,21 @@ def fold_events(events: Iterable[Event]) -> Graph:
         elif event.node_id in growing_nodes:
             growing_nodes[event.node_id].add(event)
     nodes = tuple(growing_node.node() for growing_node in growing_nodes.values())
+    all_edges = _with_planned_edges(edges, planned_edges)
+    known_edges = tuple(edge for edge in all_edges if growing_nodes.keys() >= set(edge))
+    return Graph(run_id, nodes, known_edges, verdict)
+
+
+def _with_planned_edges(
+    edges: Mapping[tuple[str, str], None], needs_by_node: Mapping[str, list[str]]
+) -> list[tuple[str, str]]:
+    """The edges, and those that nodes wait for to which no edge was added."""
     begun_nodes = {target for _, target in edges}
-    for node_id, needs in planned_edges.items():
+    all_edges = dict(edges)
+    for node_id, needs in needs_by_node.items():
         if node_id not in begun_nodes:
-            edges |= dict.fromkeys((need, node_id) for need in needs)
-    known_edges = tuple(edge for edge in edges if growing_nodes.keys() >= set(edge))
-    return Graph(run_id, nodes, known_edges)
+            all_edges |= dict.fromkeys((need, node_id) for need in needs)
+    return list(all_edges)
 
 
 def _needs_of(fields: Mapping[str, Any]) -> list[str]:

@@ -155,7 +155,7 @@ EVENT: Mapping[str, Own] = {
     "artifact.written": {"artifact": True, "sha256": True, "side": True},
     "gate.decided": {"after": True, "back": True}
     | dict.fromkeys(("new", "fixed", "unanswered"), _REPORTED),
-    "verdict.decided": {"outcome": True},
+    "verdict.decided": {"outcome": True, "rubrics": True},
 }
 """Of an event's data, by its type; of other types nothing but the names."""
 

@@ -145,7 +145,12 @@ def seal_run(
     summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | None, run: RunContext
 ) -> Summary:
     """Write the verdict down; the summary comes back as it may be shown."""
-    run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
+    run.record.event(
+        "verdict.decided",
+        outcome=summary.outcome,
+        exit_code=summary.exit_code,
+        rubrics={rubric.id: rubric.outcome for rubric in summary.rubrics},
+    )
     for waiver in waivers:
         run.record.event("override.recorded", **plain(waiver))
     written = run.record.seal(summary, issuer.make if issuer else None)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import LARGEST_CONTENT, SIDES, ChangeType
@@ -247,11 +248,12 @@ class RunResult:
         return self._bundle.bare().document(bundle_names.RUN, parse_object)
 
     def graph(self) -> Graph:
-        """The run's graph, folded from its events. IntegrityError also if they give more than any
-        run's.
+        """The run's graph, folded from its events; its verdict only if the run is sealed.
+        IntegrityError also if they give more than any run's.
         """
         try:
-            return fold_events(self._bundle.bare().events())
+            graph = fold_events(self._bundle.bare().events())
+            return graph if self.complete else replace(graph, verdict=None)
         except ValueError as error:
             raise corrupt_bundle_error(
                 self._bundle.path(bundle_names.EVENTS), str(error)
