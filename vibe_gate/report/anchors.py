@@ -50,16 +50,19 @@ def read_anchors(patch: bytes) -> Anchors:
     places: dict[tuple[str, DiffSide], dict[int, int]] = {}
     added: set[tuple[str, int]] = set()
     for section in sections(patch):
+        path = section.path
         for number, hunk in enumerate(hunks(patch[section.start : section.end])):
             before = [line for line in hunk.lines if line.origin != "+"]
             after = [line for line in hunk.lines if line.origin != "-"]
             if len(before) != hunk.old_lines or len(after) != hunk.new_lines:
                 continue
-            old_lines = range(hunk.old_start, hunk.old_start + len(before))
-            new_lines = range(hunk.new_start, hunk.new_start + len(after))
-            places.setdefault((section.path, "LEFT"), {}).update(dict.fromkeys(old_lines, number))
-            places.setdefault((section.path, "RIGHT"), {}).update(dict.fromkeys(new_lines, number))
+            old_lines = range(hunk.old_start, hunk.old_start + hunk.old_lines)
+            new_lines = range(hunk.new_start, hunk.new_start + hunk.new_lines)
+            left_places = places.setdefault((path, "LEFT"), {})
+            left_places |= dict.fromkeys(old_lines, number)
+            right_places = places.setdefault((path, "RIGHT"), {})
+            right_places |= dict.fromkeys(new_lines, number)
             for line_number, line in zip(new_lines, after, strict=True):
                 if line.origin == "+":
-                    added.add((section.path, line_number))
+                    added.add((path, line_number))
     return Anchors(places, added)

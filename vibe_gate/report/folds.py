@@ -76,7 +76,9 @@ def names_without_repeats(graph: Graph) -> dict[str, str]:
     bases = {}
     for name in ids:
         base, dash, letters = name.rpartition("-")
-        bases[name] = base if base in ids and dash + letters in endings else name
+        bases[name] = name
+        if base in ids and dash + letters in endings:
+            bases[name] = base
     return bases
 
 
@@ -117,13 +119,17 @@ def _with_folds(graph: Graph, folds: list[Fold]) -> Graph:
     stands_for: dict[str, str] = {}
     for fold in folds:
         stands_for |= dict.fromkeys(fold.nodes, fold.node)
-    nodes = tuple(node for node in graph.nodes if stands_for.get(node.id, node.id) == node.id)
+    nodes = []
+    for node in graph.nodes:
+        if stands_for.get(node.id, node.id) == node.id:
+            nodes.append(node)
     edges: dict[tuple[str, str], None] = {}
     for edge in graph.edges:
-        source, target = (stands_for.get(name, name) for name in edge)
+        source = stands_for.get(edge[0], edge[0])
+        target = stands_for.get(edge[1], edge[1])
         if source != target or edge == (source, target):
             edges[source, target] = None
-    return replace(graph, nodes=nodes, edges=tuple(edges))
+    return replace(graph, nodes=tuple(nodes), edges=tuple(edges))
 
 
 def _loops(graph: Graph) -> list[Fold]:
@@ -173,7 +179,10 @@ def _loop_region(
     if not region.issuperset(members):
         return set()
     names_inside = {bases[name] for name in region}
-    ends = [name for name in _reached([members[-1]], after) if bases[name] in names_inside]
+    ends = []
+    for name in _reached([members[-1]], after):
+        if bases[name] in names_inside:
+            ends.append(name)
     return region | (reached_later & _reached(ends, before))
 
 

@@ -79,7 +79,8 @@ def layers_of(
         sources[group] |= {group_of[source] for source in names} - {group}
     layers: dict[Group, int] = {}
     for group in sort_topologically(sources):
-        layers[group] = 1 + max((layers[source] for source in sources[group]), default=-1)
+        source_layers = [layers[source] for source in sources[group]]
+        layers[group] = 1 + max(source_layers, default=-1)
     return layers, sources
 
 
@@ -156,10 +157,12 @@ def spread_slots(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> fl
     slots: list[Slot] = []
     for row in rows:
         slots += row
-    start = min((slot.middle - _width(slot, width) / 2 for slot in slots), default=0.0)
+    starts = [slot.middle - _width(slot, width) / 2 for slot in slots]
+    first_start = min(starts, default=0.0)
     for slot in slots:
-        slot.middle -= start
-    return max((slot.middle + _width(slot, width) / 2 for slot in slots), default=0.0)
+        slot.middle -= first_start
+    ends = [slot.middle + _width(slot, width) / 2 for slot in slots]
+    return max(ends, default=0.0)
 
 
 def _join(upper: Slot, lower: Slot) -> None:

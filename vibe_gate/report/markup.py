@@ -37,9 +37,12 @@ def tag(name: str, /, *children: str | None, **attributes: str | float | None) -
 
 def join_html(parts: Iterable[str | None]) -> Html:
     """The parts, one after the other; what is not Html is escaped."""
-    texts = []
+    texts: list[str] = []
     for part in filter(None, parts):
-        texts.append(part if isinstance(part, Html) else escape(safe(part)))
+        if isinstance(part, Html):
+            texts.append(part)
+        else:
+            texts.append(escape(safe(part)))
     return Html("".join(texts))
 
 
@@ -55,13 +58,16 @@ def text_block(text: str, **attributes: str) -> Html:
 
 def table_row(cells: Iterable[str | None], **attributes: str) -> Html:
     """A row of a table."""
-    return tag("tr", *(tag("td", cell) for cell in cells), **attributes)
+    cell_elements = [tag("td", cell) for cell in cells]
+    return tag("tr", *cell_elements, **attributes)
 
 
 def render_html_table(heads: Iterable[str], rows: Iterable[Html], **attributes: str) -> Html:
     """A table of rows that `table_row` made."""
-    top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
-    return tag("table", top, tag("tbody", *rows), **attributes)
+    head_cells = [tag("th", name, scope="col") for name in heads]
+    head = tag("thead", tag("tr", *head_cells))
+    body = tag("tbody", *rows)
+    return tag("table", head, body, **attributes)
 
 
 def and_more(number: int, name: str, **attributes: str) -> Html | None:

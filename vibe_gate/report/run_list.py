@@ -25,11 +25,32 @@ def render_run_table(
     first, and run ids are cut to what tells them apart.
     """
     runs = list(entries)
-    length = _SECOND if len({run.run_id[:_SECOND] for run in runs}) == len(runs) else _RUN
-    rows = [[*map(safe, _cells(run, length if is_screen else None, now, titles))] for run in runs]
-    rows = [[*_HEADS], *rows] if is_screen else rows
-    widest = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [[cell.ljust(most) for cell, most in zip(row, widest, strict=True)] for row in rows]
+    rows: list[list[str]] = []
+    id_length = None
+    if is_screen:
+        rows.append(list(_HEADS))
+        id_length = _telling_length(runs)
+    for run in runs:
+        cells = _cells(run, id_length, now, titles)
+        rows.append(list(map(safe, cells)))
+    return _align_columns(rows)
+
+
+def _telling_length(runs: Sequence[RunEntry]) -> int:
+    """Characters of a run id that tell these runs apart."""
+    seconds = {run.run_id[:_SECOND] for run in runs}
+    if len(seconds) == len(runs):
+        return _SECOND
+    return _RUN
+
+
+def _align_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rows, each cell as wide as the widest of its column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned_rows = []
+    for row in rows:
+        aligned_rows.append([cell.ljust(width) for cell, width in zip(row, widths, strict=True)])
+    return aligned_rows
 
 
 def drop_wide_columns(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
@@ -39,12 +60,18 @@ def drop_wide_columns(rows: Sequence[Sequence[str]], width: int) -> list[list[st
     `rows` begin with their heads. The size of the change goes first, then findings, then the
     author.
     """
-    columns = [*_HEADS]
+    widths = dict(zip(_HEADS, map(len, rows[0]), strict=True))
+    columns = list(_HEADS)
     for spare in ("change", "found", "by"):
-        up_to_run = columns[: columns.index("run") + 1]
-        if sum(len(rows[0][_HEADS.index(name)]) + 2 for name in up_to_run) - 2 > width:
+        columns_to_run = columns[: columns.index("run") + 1]
+        gaps = 2 * (len(columns_to_run) - 1)
+        if sum(widths[name] for name in columns_to_run) + gaps > width:
             columns.remove(spare)
-    return [[row[_HEADS.index(name)] for name in columns] for row in rows]
+    indexes = [_HEADS.index(name) for name in columns]
+    narrow_rows = []
+    for row in rows:
+        narrow_rows.append([row[index] for index in indexes])
+    return narrow_rows
 
 
 EXPLAINED_WORDS = (
@@ -69,7 +96,8 @@ def render_run_legend(entries: Iterable[RunEntry], width: int) -> list[str]:
     for word in EXPLAINED_WORDS:
         if word in words:
             parts.append(f"{word}: {OUTCOME_WORDS[word].meaning}")
-    text = " · ".join(part.replace(" ", _UNBROKEN) for part in parts)
+    unbroken_parts = [part.replace(" ", _UNBROKEN) for part in parts]
+    text = " · ".join(unbroken_parts)
     columns = max(width, MIN_WIDTH)
     lines = textwrap.wrap(text, columns, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_UNBROKEN, " ") for line in lines]
@@ -102,7 +130,9 @@ def run_title(entry: RunEntry, titles: Mapping[str, str]) -> str:
         return ""  # its key is whatever somebody wrote
     if entry.workflow not in ("", "review"):
         return f"workflow {entry.workflow}"
-    return titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
+    if entry.key.startswith("tree-"):
+        return titles.get(entry.key, "(uncommitted)")
+    return titles.get(entry.key, "")
 
 
 def _age(run: str, now: datetime) -> str:
@@ -145,12 +175,13 @@ def build_run_document(entry: RunEntry) -> dict[str, object]:
         "state": entry.state,
         "bundle": entry.bundle,
     }
+    rubrics = [{"id": name, "outcome": outcome} for name, outcome in entry.rubrics]
     verdict: dict[str, object] = {
         "outcome": entry.outcome,
         "exit_code": entry.exit_code,
         "author": entry.author,
         "workflow": entry.workflow,
-        "rubrics": [{"id": name, "outcome": outcome} for name, outcome in entry.rubrics],
+        "rubrics": rubrics,
         "change": {name: getattr(entry, name) for name in _IDS},
         "paths": list(entry.paths),
         "stats": {"files": entry.files, "added": entry.added, "deleted": entry.deleted},

@@ -124,9 +124,12 @@ def cut_content(text: str) -> str:
 
 def content_text(value: object) -> str:
     """A text as it is, anything else as JSON; cut to `MAX_CONTENT`."""
+    if isinstance(value, str):
+        return cut_content(value)
+    text = json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):  # messages, whose texts are cut
-        return json.dumps(value, ensure_ascii=False)
-    return cut_content(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        return text
+    return cut_content(text)
 
 
 def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:

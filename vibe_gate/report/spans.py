@@ -188,16 +188,20 @@ class _Spans:
         further fields of a TraceSpan.
         """
         start = limit_number(times[0], MAX_MS)
+        end = max(start, limit_number(times[1], MAX_MS))
+        parent = ""
+        if above is not None:
+            parent = self._id(*above)
         error = safe(error)[:MAX_NAME]
         all_attributes = plain_attributes(attributes) | self._content_attributes(contents)
         if error:
             all_attributes["error.type"] = error
         span = TraceSpan(
             id=self._id(*place),
-            parent="" if above is None else self._id(*above),
+            parent=parent,
             name=safe(name).rstrip()[:MAX_NAME],
             start=start,
-            end=max(start, limit_number(times[1], MAX_MS)),
+            end=end,
             attributes=all_attributes,
             error=error,
             **fields,
@@ -292,16 +296,24 @@ class _Spans:
             "vibe_gate.outcome": node.outcome,
             "vibe_gate.cost.usd": node.usd,
         }
-        linked = [source for source in sources if source != stay.within]
-        has_failed = node.status in ("ERROR", "CANCELLED", "incomplete")
+        name = node.id
+        if node.kind not in ("", node.id):
+            name = f"{node.kind} {node.id}"
+        error = ""
+        if node.status in ("ERROR", "CANCELLED", "incomplete"):
+            error = node.status
+        linked_ids = []
+        for source in sources:
+            if source != stay.within:
+                linked_ids.append(self._id("node", source))
         self._add(
             ("node", node.id),
             self._place_of_node(stay.within),
-            node.id if node.kind in ("", node.id) else f"{node.kind} {node.id}",
+            name,
             (stay.start, stay.end),
             attributes=attributes,
-            error=node.status if has_failed else "",
-            after=tuple(self._id("node", source) for source in linked),
+            error=error,
+            after=tuple(linked_ids),
             contents={"vibe_gate.reason": node.reason},
         )
 
@@ -318,7 +330,9 @@ class _Spans:
         events = [(event.ts, event.load()) for event in timeline]
         agent = times.node.agent or times.node.id
         status = read_text_of(times.completed, "status") or turn.state
-        has_failed = end_kind(status) not in ("finished", "stopped")
+        error = ""
+        if end_kind(status) not in ("finished", "stopped"):
+            error = status
         messages = []
         for text in _prompts(events)[:MAX_PARTS]:
             messages.append(build_message("user", [text_part(text)]))
@@ -328,7 +342,7 @@ class _Spans:
             f"invoke_agent {agent}",
             (times.start, times.end),
             attributes=_turn_attributes(turn, times, agent, status, events),
-            error=status if has_failed else "",
+            error=error,
             contents={"gen_ai.input.messages": messages},
         )
         for message_id, answer in _answers_by_message(events, times.start).items():
@@ -385,13 +399,16 @@ class _Spans:
             end = call.started_at
             if call.ended_at is not None:
                 end = call.ended_at
+            error = ""
+            if not call.ok:
+                error = call.state
             self._add(
                 call_place,
                 places.get(call.parent_tool_use_id, (place,)),
                 f"execute_tool {call.name}",
                 (call.started_at, end),
                 attributes=attributes,
-                error="" if call.ok else call.state,
+                error=error,
                 contents=contents,
             )
             places.setdefault(call.tool_use_id, call_place)
