@@ -101,13 +101,17 @@ def run_script(
 
 
 def programs() -> Path:
-    """The folder with `vibe-gate` and `python` for tests: with `-I -m vibe_gate` a fork, else the
-    interpreter.
+    """The folder with programs for tests: `vibe-gate`, `hook-script` for `python -I -S`, and `python`,
+    which is a fork with `-I -m vibe_gate`, else the interpreter.
     """
     global _folder
     if _folder is None:
         _folder = Path(tempfile.mkdtemp(prefix="vibe-gate-"))
-        for name, words in (("python", ()), ("vibe-gate", _PYTHON)):
+        for name, words in (
+            ("python", ()),
+            ("vibe-gate", _PYTHON),
+            ("hook-script", (*_PYTHON, _SCRIPT)),
+        ):
             places = {
                 "python": sys.executable,
                 "client": asking.__file__,

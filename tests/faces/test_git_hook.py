@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import pytest
+import sdk_alone
 from hooked import ASKING, BIN, GATE, JUDGED, PASSES, WAYS_IN, Hooked, again, put_in, started
 from wire import answer, answering
 
@@ -225,7 +226,7 @@ def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that
     judging.git("add", "a")
     with answering(waits, repeat_last=True) as model:
         environ = {**judging.environ, **judging.more, **model.environ}
-        argv = [sys.executable, "-I", "-m", "vibe_gate", "review", "--staged"]
+        argv = ["vibe-gate", "review", "--staged"]
         with told[0].open("w") as one, told[1].open("w") as other:
             both = [
                 subprocess.Popen(
@@ -249,10 +250,11 @@ def test_a_review_that_was_killed_while_it_asked_keeps_nobody_waiting(judging):
 
     with answering(stuck, PASSES) as model:
         environ = {**judging.environ, **judging.more, **model.environ}
-        argv = [sys.executable, "-I", "-m", "vibe_gate", "review", "--staged"]
+        environ["PYTHONPATH"] = str(sdk_alone.SITE)  # its agent is the quick one, too
+        argv = [sys.executable, "-m", "vibe_gate", "review", "--staged"]
         first = subprocess.Popen(argv, cwd=judging.path, env=environ)
         first.wait(timeout=250)
-        done = judging.run(*argv, **model.environ)
+        done = judging.run("vibe-gate", "review", "--staged", **model.environ)
     assert done.code == 0, done.text
     assert "another review" not in done.text
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 from command import vibe_gate
 from repos import Repo
@@ -92,7 +92,8 @@ def test_the_root_commit_is_reviewed_against_nothing(repo):
 def test_in_a_hook_exactly_the_tree_that_is_committed_is_reviewed(repo, tmp_path, commit, linked):
     repo.commit("More", **{"b2.py": "b = 1\n", "c.py": "c = 1\n"})
     hook = repo.path / ".git/hooks/pre-commit"
-    command = f"{shlex.quote(sys.executable)} -m vibe_gate review --staged --no-judge --json"
+    program = shlex.quote(str(forked.programs() / "vibe-gate"))
+    command = f"{program} review --staged --no-judge --json"
     hook.write_text(f'#!/bin/sh\n{command} > "{tmp_path}/reviewed.json"\nexit 0\n')
     hook.chmod(0o755)
     if linked:

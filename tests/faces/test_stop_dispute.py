@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from answers import answers, fails
 from claude_cli import claude
@@ -15,7 +16,7 @@ from command import Done, vibe_gate
 from hooked import JUDGED
 from program import git, repository
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn
-from stopping import SECRET, HookedAgentSession, started
+from stopping import SECRET, HookedAgentSession, fork_stop_hook, started
 from wire import Model, answer, answering
 
 pytestmark = pytest.mark.slow
@@ -122,7 +123,7 @@ def steps_of_claude(where: Path, look: dict[str, Any]) -> list[Any]:
 
     def disputes(request: MessagesRequest) -> Turn:
         name = name_in(json.dumps(request.messages).replace("\\n", "\n"))
-        line = f'{sys.executable} -m vibe_gate dispute {name} --reason "{ARGUMENT}"'
+        line = f'{forked.programs()}/vibe-gate dispute {name} --reason "{ARGUMENT}"'
         return Turn(ToolUse("Bash", {"command": line, "description": "dispute"}))
 
     write = ToolUse("Write", {"file_path": str(where / "b.py"), "content": TEXT})
@@ -136,8 +137,18 @@ def installed(tmp_path: Path, environ: dict[str, str]) -> Path:
     for target in (("git",), ("claude", "--stop")):
         done = vibe_gate("install", *target, cwd=where, environ=environ)
         assert done.code == 0, done.err
+    fork_stop_hook(where)
     add_gate(where)
     return where
+
+
+@pytest.fixture
+def session_of_claude(
+    installed: Path, tmp_path: Path, quick_agents: None, environ: dict[str, str]
+) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
+    """Claude Code itself, whose dispute is answered with this second look; its judges are quick."""
+    home, path = tmp_path / "home", environ["PATH"]
+    return lambda look: claude(installed, home, steps_of_claude(installed, look), PATH=path)
 
 
 def told(messages: list[dict[str, Any]]) -> str:
@@ -148,9 +159,9 @@ def told(messages: list[dict[str, Any]]) -> str:
 
 
 def test_claude_code_disputes_a_finding_that_is_refuted_and_stops_in_silence(
-    installed, tmp_path, environ
+    installed, session_of_claude, environ
 ):
-    messages = claude(installed, tmp_path / "home", steps_of_claude(installed, REFUTED))
+    messages = session_of_claude(REFUTED)
     assert messages[-1]["result"] == "I said why"
     assert "does not pass the gate" not in told(messages)
     git(installed, "add", "-A")
@@ -162,8 +173,8 @@ def test_claude_code_disputes_a_finding_that_is_refuted_and_stops_in_silence(
     assert done.json["findings"][0]["second_look"]["dispute"]["by"] == "Claude Code"
 
 
-def test_claude_code_disputes_a_finding_that_stands_and_the_person_is_told(installed, tmp_path):
-    messages = claude(installed, tmp_path / "home", steps_of_claude(installed, STANDS))
+def test_claude_code_disputes_a_finding_that_stands_and_the_person_is_told(session_of_claude):
+    messages = session_of_claude(STANDS)
     assert messages[-1]["result"] == "I said why"
     assert "does not pass the gate" in told(messages)
     assert f"Disputed by Claude Code: {ARGUMENT}" in told(messages)
