@@ -30,6 +30,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asking
@@ -44,8 +45,11 @@ from vibe_gate.domain.escape import _LazyPattern
 from vibe_gate.domain.paths import matches_any_glob
 from vibe_gate.domain.tables import keys_of
 from vibe_gate.faces.cli import main
+from vibe_gate.gate.loading import FolderFiles, built_in_gate
+from vibe_gate.gate.policy import STEERING
 from vibe_gate.secrets import find_secrets
 from vibe_gate.secrets.rules import RULES
+from vibe_gate.store.bundle_names import make_run_id, parse_run_time
 
 _PYTHON = ("-I", "-m", "vibe_gate")
 _CLIENT = """\
@@ -232,6 +236,7 @@ def _load() -> None:
         importlib.import_module(name)
     _build(Struct)
     _compile_expressions()
+    _derive_of_built_in_gate()
     sdk_version()
 
 
@@ -245,6 +250,19 @@ def _compile_expressions() -> None:
     matches_any_glob("", TEST_FILES)
     keywords = {keyword for rule in RULES for keyword in rule.keywords}
     find_secrets("\n".join(keywords))
+
+
+def _derive_of_built_in_gate() -> None:
+    """Have what depends on nothing but the program's own definitions derived: globs, digests, the
+    form of a run's time.
+    """
+    gate = built_in_gate(FolderFiles(Path("/dev/null")))
+    policy = gate.file.policy
+    for globs in (policy.block, policy.warn, (*STEERING, *policy.block, *policy.warn)):
+        matches_any_glob("", tuple(glob.casefold() for glob in globs))
+    for rubric in gate.rubrics:
+        rubric.digest  # noqa: B018
+    assert parse_run_time(make_run_id(datetime.now(UTC), b"", 0)) is not None
 
 
 def _build(base: type[Struct]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import sdk_alone
 from answers import passes
 from command import Done, vibe_gate
 from repos import RUBRIC, Repo, gated
@@ -61,7 +62,7 @@ class DaskCluster:
             self._port = free.getsockname()[1]
         self.url = f"{scheme}://127.0.0.1:{self._port}"
         self._at = (f"--host={scheme}://127.0.0.1", f"--port={self._port}", "--no-dashboard")
-        self._environ = {**environ, "TMPDIR": str(place), "PYTHONPATH": ""}
+        self._environ = {**environ, "TMPDIR": str(place), "PYTHONPATH": str(sdk_alone.SITE)}
         self._place = place
         self.copies = place / f"vibe-gate-cluster-{os.getuid()}"
         self.scheduler = self._started("dask_scheduler", *self._at)
@@ -202,7 +203,7 @@ def test_ctrl_c_ends_the_tasks_and_what_is_done_stays(history):
         process = subprocess.Popen(
             [sys.executable, "-m", "vibe_gate", *argv],
             cwd=history.path,
-            env=history.environ | model.environ | {"PYTHONPATH": ""},
+            env=history.environ | model.environ | {"PYTHONPATH": str(sdk_alone.SITE)},
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
