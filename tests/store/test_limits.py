@@ -32,7 +32,8 @@ from test_verify import NOW, sealed
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
 from vibe_gate.domain.document import MAX_VALUES, require_few
-from vibe_gate.domain.summary import ChangedFile
+from vibe_gate.domain.summary import ChangedFile, Unreviewed
+from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.run_result import read_bundle
@@ -52,6 +53,31 @@ class Grow(OneSecretRedactor):
 
 NEARLY = (SECRET + "\n").encode() * 600_000
 """9.6 MB, and 19.2 MB without its secrets."""
+
+
+def test_a_summary_grows_by_a_bounded_entry_for_each_file_place_and_finding(store: Store) -> None:
+    path = "p" * 50
+    file = ChangedFile(
+        path=path, old_path=None, change_type="modified", added=99_999, deleted=99_999, binary=False
+    )
+    place = Unreviewed(path=path, line=0, end_line=0, reason="no API key")
+    finding = Finding(
+        path=path, line=1, end_line=1, level="failure", criterion="c", message="m" * 280,
+        fingerprint="f" * 64,
+    )  # fmt: skip
+
+    def size(count: int) -> int:
+        run = store.begin(KEY, START, {})
+        summary = summary_of(run)
+        change = replace(summary.change, files=(file,) * count)
+        summary = replace(
+            summary, change=change, unreviewed=(place,) * count, findings=(finding,) * count
+        )
+        run.seal(summary)
+        return (run.directory / "summary.json").stat().st_size
+
+    per_entry = (size(2_000) - size(1_000)) / 1_000
+    assert per_entry < (50 + 100) + (50 + 70) + (50 + 280 + 64 + 170)
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ def iso(at: datetime) -> str:
 
 
 MAX_VALUES = 1_000_000
-"""Of one document or one line of a log: what a review of some 80,000 files leaves. 16 KB of a
+"""Of one document or one line of a log: what a review of some 140,000 files leaves. 16 KB of a
 compressed `[{},{},...]` would otherwise be gigabytes of objects."""
 
 _ONE_MORE = expression(rb'(?s:(?:[^"{\[,]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[{\[,]|\Z))')

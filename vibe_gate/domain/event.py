@@ -31,7 +31,7 @@ EventType = Literal[
 ]
 
 MAX_EVENTS = 500_000
-"""Of one run's log. A review of 80,000 files, the largest that can be sealed, leaves some 160,000:
+"""Of one run's log. A review of 80,000 files leaves some 160,000:
 two contents of each. What reads a log keeps the name of each content, so a longer one would take
 what memory its writer likes.
 """
