@@ -187,6 +187,16 @@ def test_definitions_of_a_revision_that_is_gone_are_those_on_disk_if_they_agree(
     assert (refused.code, f"commit {revision} is not in this clone" in refused.err) == (2, True)
 
 
+def test_a_review_of_the_first_commit_by_a_workflow_is_repeated_about_that_commit(repo):
+    argv = ("review", "--commit", "HEAD", "--workflow", "check", "--definitions", "HEAD", "--json")
+    run = vibe_gate(*argv, cwd=repo.path, environ=repo.environ)
+    assert run.code == 4, run.err  # it brings the gate
+    done = replay(repo, run.json["run_id"], "--json")
+    assert (done.code, done.json["same"]) == (0, True), done.err
+    change = run_document(repo, done.json["bundle"])["change"]
+    assert change == run_document(repo, run.json["bundle"])["change"]
+
+
 def test_files_that_neither_git_nor_the_bundle_has_are_named(repo):
     secret = "ghp_" + "A1b2C3d4E5" * 3 + "F6g7H8"
     repo.write("src/load.py", f'TOKEN = "{secret}"\n')

@@ -117,7 +117,8 @@ def _begun_change(repository: Repository, repeated: RepeatedRun) -> Change:
     _require_trees(repository, repeated)
     ids = repeated.begun_run.change
     change = repository.between(ids.before, ids.after)
-    if ids.head_commit and all(map(repository.has, (ids.base_commit, ids.head_commit))):
+    commits = [commit for commit in (ids.base_commit, ids.head_commit) if commit]
+    if ids.head_commit and all(map(repository.has, commits)):
         kind = "commit" if ids.kind == "commit" else "range"
         return replace(
             change,
