@@ -53,12 +53,13 @@ def render_blame_row(
         version = f" at {safe(revision)}"
     text.append(f"{paths.quote(path)}{version}: {_counts(origins)}\n")
     groups = [list(group) for _, group in groupby(origins, key=_origin)]
-    span_columns = max((len(_span(group)) for group in groups), default=0)
+    spans = [_span(group) for group in groups]
+    span_columns = max(map(len, spans), default=0)
     indent = span_columns + 12
-    for group in groups:
+    for group, span in zip(groups, spans, strict=True):
         first = group[0]
         commit = first.commit[:8] or "not yet"
-        text.append(f"{_span(group):>{span_columns}}  {commit:8}  ", style="dim")
+        text.append(f"{span:>{span_columns}}  {commit:8}  ", style="dim")
         head, *further_lines = _words(first, authors, title)
         text.append(f"{_shorten(head, 78 - indent)}\n", style=_STYLES[first.by])
         for line in further_lines:
@@ -92,9 +93,9 @@ def _counts(origins: Sequence[LineOrigin]) -> str:
     by = Counter(origin.by for origin in origins)
     counts = [counted(len(origins), "line")]
     if by["agent"]:
-        counts.append(f"{by['agent']:,} {'by an agent' if by['agent'] == 1 else 'by agents'}")
+        counts.append(counted(by["agent"], "by an agent", "by agents"))
     if by["person"]:
-        counts.append(f"{by['person']:,} {'by a person' if by['person'] == 1 else 'by people'}")
+        counts.append(counted(by["person"], "by a person", "by people"))
     if by["unknown"]:
         counts.append(f"{by['unknown']:,} unknown")
     return ", ".join(counts)
@@ -128,8 +129,14 @@ def _words(
         if origin.asked:
             yield f'"{safe(origin.asked)}"'
     elif origin.by == "person":
-        yield f"person ({author})" if author else "person"
+        words = "person"
+        if author:
+            words += f" ({author})"
+        yield words
     else:
-        yield f"unknown (commit by {author})" if author else "unknown"
+        words = "unknown"
+        if author:
+            words += f" (commit by {author})"
+        yield words
         if origin.why:
             yield safe(origin.why)

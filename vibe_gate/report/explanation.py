@@ -93,8 +93,9 @@ def _placed_quote(evidence: CheckedEvidence) -> str:
 
 def _label_first(label: str, texts: Iterable[str]) -> Iterator[Row]:
     """The texts as rows of which the first has the label."""
-    for number, text in enumerate(texts):
-        yield "" if number else label, text
+    for text in texts:
+        yield label, text
+        label = ""
 
 
 def _reason_rows(finding: Finding, summary: Summary) -> Iterator[Row]:
@@ -120,7 +121,10 @@ def _reason_rows(finding: Finding, summary: Summary) -> Iterator[Row]:
 
 def _quoted(evidence: CheckedEvidence) -> str:
     quote = _cut_quote(evidence.quote.replace("\t", "    ").rstrip())
-    return f"{evidence.line:>5} {'-' if evidence.side == 'before' else '|'} {quote}"
+    sign = "|"
+    if evidence.side == "before":
+        sign = "-"
+    return f"{evidence.line:>5} {sign} {quote}"
 
 
 def _cut_quote(quote: str) -> str:
@@ -148,10 +152,12 @@ def _votes(finding: Finding, summary: Summary) -> str:
 
 def _people(of: Explanation) -> Iterator[str]:
     for label in of.labels[-3:]:
-        reason = ""
+        words = f"wrong, says {label.by}"
+        if label.right:
+            words = f"right, says {label.by}"
         if label.reason:
-            reason = f": {label.reason}"
-        yield f"{'right' if label.right else 'wrong'}, says {label.by}{reason}"
+            words += f": {label.reason}"
+        yield words
     for override in of.overrides[-2:]:
         yield f"accepted by {override.by} until {override.expires}: {override.reason}"
     waiver = queries.waiver_text(of.finding)

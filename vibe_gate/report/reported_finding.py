@@ -109,10 +109,12 @@ class ReportedFinding(
         """Where it stood when it was found last: path, first and last line, 0 of a file as a
         whole.
         """
-        places = self.at or (ReportedPlace(path=self.path, line=self.line),)
-        return tuple(
-            (place.path or self.path, place.line, max(place.line, place.end)) for place in places
-        )
+        reported_places = self.at or (ReportedPlace(path=self.path, line=self.line),)
+        places = []
+        for place in reported_places:
+            end = max(place.line, place.end)
+            places.append((place.path or self.path, place.line, end))
+        return tuple(places)
 
 
 def finding_identity(finding: Finding) -> str:
@@ -145,10 +147,12 @@ def report_finding_again(reported: ReportedFinding, finding: Finding) -> Reporte
     """What was said before, at the lines where it stands now, under its fingerprint of now."""
     fingerprint = finding_identity(finding)
     thread = reported.thread_name
+    if thread == fingerprint:
+        thread = ""
     return replace(
         reported,
         fingerprint=fingerprint,
-        thread="" if thread == fingerprint else thread,
+        thread=thread,
         refuted=finding.is_refuted,
         last="",
         at=_places_of(finding),
@@ -158,8 +162,11 @@ def report_finding_again(reported: ReportedFinding, finding: Finding) -> Reporte
 
 def line_digests(finding: Finding) -> tuple[str, ...]:
     """The quoted lines of the change, each once, as digests of path and text."""
-    digests = {line_digest(line.path, line.quote): None for line in finding.evidence if line.quote}
-    return tuple(digests)
+    digests = []
+    for line in finding.evidence:
+        if line.quote:
+            digests.append(line_digest(line.path, line.quote))
+    return tuple(dict.fromkeys(digests))
 
 
 def line_digest(path: str, quote: str) -> str:
@@ -176,7 +183,9 @@ def _places_of(finding: Finding) -> tuple[ReportedPlace, ...]:
     places: dict[tuple[str, int, int], None] = {}
     for quoted in finding_places.quoted_places(finding):
         place = quoted.place
-        first, last = (0, 0) if quoted.is_removed else (place.line, place.end_line)
+        first, last = place.line, place.end_line
+        if quoted.is_removed:
+            first = last = 0
         places[place.path, first, last] = None
         for line in quoted.lines:
             is_inside = line.path == place.path and first <= line.line <= last
@@ -184,10 +193,14 @@ def _places_of(finding: Finding) -> tuple[ReportedPlace, ...]:
                 places[line.path, line.line, line.end_line] = None
     reported_places = []
     for path, first, last in list(places)[:MAX_PLACES]:
+        if path == finding.path:
+            path = ""
+        if last <= first:
+            last = 0
         reported_place = ReportedPlace(
-            path="" if path == finding.path else path[:4096],
+            path=path[:4096],
             line=min(first, _MAX_LINE),
-            end=min(last, _MAX_LINE) if last > first else 0,
+            end=min(last, _MAX_LINE),
         )
         reported_places.append(reported_place)
     return tuple(reported_places)

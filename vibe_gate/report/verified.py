@@ -50,15 +50,15 @@ def render_verify_lines(verification: Verification) -> list[str]:
     lines = []
     for identity, status in verification.commits:
         lines += _commit_lines(identity, status)
-    counts = Counter(status.status for _, status in verification.commits)
-    totals = ", ".join(f"{number} {status}" for status, number in counts.most_common())
-    lines += [
-        "",
-        f"{counted(len(verification.commits), 'commit')}: {totals}",
-        _rules_line(verification),
-        *remarks,
-    ]
+    lines += ["", _totals_line(verification), _rules_line(verification), *remarks]
     return [safe(line) for line in lines]
+
+
+def _totals_line(verification: Verification) -> str:
+    """How many commits have which status."""
+    counts = Counter(status.status for _, status in verification.commits)
+    totals = [f"{number} {status}" for status, number in counts.most_common()]
+    return f"{counted(len(verification.commits), 'commit')}: {', '.join(totals)}"
 
 
 def _rules_line(verification: Verification) -> str:
@@ -126,16 +126,15 @@ def _command_lines(commands: Sequence[str]) -> list[str]:
     """The commands, the later ones as what follows."""
     lines: list[str] = []
     for command in commands:
-        lines.append(f"then `{command}`" if lines else f"run `{command}`")
+        if lines:
+            lines.append(f"then `{command}`")
+        else:
+            lines.append(f"run `{command}`")
     return lines
 
 
 def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
-    review = status.found
-    receipt = None
-    if review:
-        receipt = review.receipt
-    return {
+    document: dict[str, Any] = {
         "commit": identity.commit,
         "title": safe(identity.title),
         "status": status.status,
@@ -144,13 +143,23 @@ def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
         "why": safe(status.why),
         "next": list(status.commands),
         "notes": [safe(note) for note in status.notes],
-        "run_id": safe(review.run_id) if review else None,
-        "place": safe(review.place) if review else None,
-        "worktree": safe(review.worktree) if review and review.worktree else None,
-        "outcome": receipt.outcome if receipt else None,
+        "run_id": None,
+        "place": None,
+        "worktree": None,
+        "outcome": None,
         "signature": _signature(status),
-        "overrides": [plain(waiver) for waiver in receipt.waivers] if receipt else [],
+        "overrides": [],
     }
+    review = status.found
+    if review is None:
+        return document
+    document["run_id"] = safe(review.run_id)
+    document["place"] = safe(review.place)
+    document["worktree"] = safe(review.worktree) or None
+    if review.receipt:
+        document["outcome"] = review.receipt.outcome
+        document["overrides"] = [plain(waiver) for waiver in review.receipt.waivers]
+    return document
 
 
 def _signature(status: CommitStatus) -> dict[str, Any] | None:
