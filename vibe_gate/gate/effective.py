@@ -24,12 +24,18 @@ def effective_toml(gate: Gate) -> str:
     """
     tables: dict[str, Any] = without_none(plain(gate.file))
     tables["hooks"]["commit-msg"] = plain(gate.file.hooks.at_stage("commit-msg"))
-    default_model = gate.file.model.default
-    tables["rubric"] = {rubric.id: _rubric(rubric, default_model) for rubric in gate.rubrics}
-    tables["agents"] = {agent.id: _agent(agent, gate) for agent in gate.agents}
-    tables["workflows"] = {workflow.id: _workflow(workflow) for workflow in gate.workflows}
+    tables["rubric"] = {}
+    for rubric in gate.rubrics:
+        tables["rubric"][rubric.id] = _rubric(rubric, gate.file.model.default)
+    tables["agents"] = {}
+    for agent in gate.agents:
+        tables["agents"][agent.id] = _agent(agent, gate)
+    tables["workflows"] = {}
+    for workflow in gate.workflows:
+        tables["workflows"][workflow.id] = _workflow(workflow)
     filled_tables = {key: value for key, value in tables.items() if value != {}}
-    return _header(gate) + _visible(tomli_w.dumps(filled_tables))
+    document = tomli_w.dumps(filled_tables)
+    return _header(gate) + _visible(document)
 
 
 def _agent(agent: Agent, gate: Gate) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
     if not rubric.models:
         tables["model"] = default_model
     tables |= without_none(plain(rubric))
-    tables["criterion"] = [_criterion(criterion) for criterion in rubric.criterion]
+    tables["criterion"] = list(map(_criterion, rubric.criterion))
     return tables
 
 
@@ -76,7 +82,8 @@ def _header(gate: Gate) -> str:
         lines.append(f"sha-256 {digest} {paths.quote(path)}")
     for _, reason in gate.refused:
         lines.append(f"Not used: {reason}")
-    return "".join(f"# {line}\n" for line in lines) + "\n"
+    comments = [f"# {line}\n" for line in lines]
+    return "".join(comments) + "\n"
 
 
 def _provenance(gate: Gate) -> str:
@@ -99,7 +106,7 @@ def _visible(text: str) -> str:
     Such characters stand only inside double-quoted strings here, so the document
     means the same as before.
     """
-    return "".join(_visible_char(char) for char in text)
+    return "".join(map(_visible_char, text))
 
 
 def _visible_char(char: str) -> str:
