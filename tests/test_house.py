@@ -28,7 +28,7 @@ NAMES = """
     review review_sync Review run_workflow WorkflowRun AgentExecution Summary __version__
     find_bundles clean_bundles read_bundle RunResult
     FileChange Attachment Agent Rubric Criterion Workflow WorkflowContext
-    run_agent workflow expect GateError ApprovalNeeded UsageError DefinitionError
+    run_agent judge workflow expect GateError ApprovalNeeded UsageError DefinitionError
     RevisionError UnsupportedRepository InfrastructureError AgentError AgentFailed GatewayError StorageError
     ForgeError IntegrityError Vibe VibeRepo"""
 PUBLIC = set(NAMES.split())

@@ -10,6 +10,7 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     review_sync                     the same where no event loop runs
     run_workflow, WorkflowRun       a workflow of the gate, run about a change
     run_agent, AgentExecution       an agent at work, awaited, watched, stopped
+    judge                           what an agent left, held against a rubric
     Agent, Rubric, Criterion        definitions made in Python, held against the same rules as files
     workflow, Workflow              `@workflow` makes a Workflow of a function that takes a WorkflowContext
     Summary                         the document that `--json` prints and a bundle keeps
@@ -60,6 +61,7 @@ __all__ = [
     "clean_bundles",
     "expect",
     "find_bundles",
+    "judge",
     "read_bundle",
     "review",
     "review_sync",
@@ -87,7 +89,7 @@ if TYPE_CHECKING:
         UnsupportedRepository,
         UsageError,
     )
-    from vibe_gate.faces.api import review, review_sync, run_agent, run_workflow
+    from vibe_gate.faces.api import judge, review, review_sync, run_agent, run_workflow
     from vibe_gate.faces.expect import expect
     from vibe_gate.faces.pytest_plugin.repo import VibeRepo
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
@@ -110,7 +112,7 @@ def __getattr__(name: str) -> object:
 
 
 def _module_of(name: str) -> object:
-    if name.lower().startswith(("review", "run_", "workflow")) or name == "AgentExecution":
+    if name.lower().startswith(("review", "run_", "workflow", "judge")) or name == "AgentExecution":
         from vibe_gate.faces import api
 
         return api

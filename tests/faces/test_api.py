@@ -39,11 +39,15 @@ SIGNATURES = {
     "review_sync": f"{CHANGE}{LIMITS}",
     "run_workflow": f"workflow, revision=None, *, staged=False, repository=None, model=None, apply=False, {LIMITS}",
     "run_agent": (
-        "agent, prompt, *, context=(), workspace=None, resume=None, schema=None, timeout_s=None, max_cost_usd=None"
+        "agent, prompt, *, context=(), workspace=None, resume=None, schema=None, model=None, timeout_s=None, "
+        "max_cost_usd=None"
+    ),
+    "judge": (
+        "result, rubric=None, instructions=None, *, answer=None, workspace=None, max_cost_usd=None, timeout_s=None"
     ),
     "read_bundle": "directory, *, redact=None, clock",
     "find_bundles": "root='.', provenance=None, index=None, limit=None, *, replays=False, **conditions",
-    "clean_bundles": "root, *, now, max_age_days=30, min_free_disk_mb=1000, dry_run=False, provenance=None",
+    "clean_bundles": "root='.', *, now=None, max_age_days=30, min_free_disk_mb=1000, dry_run=False, provenance=None",
     "expect": "result",
     "workflow": "id, *, timeout=None, model=None, workspace=None",
 }
@@ -52,12 +56,12 @@ MEMBERS = {
     "unshared",
     "WorkflowRun": (
         "applied bundle change left_alone made names outcome passed patch problem repair_words results review said "
-        "staged steers unapplied unmatched"
+        "staged steers unapplied unmatched unrun"
     ),
     "AgentExecution": "abort has_ended watch",
     "RunResult": (
-        "annotate annotations bundle_dir complete content error files git graph hook_capture_status is_run log "
-        "messages metrics raise_for_status run_document session_record state status summary timeline todos tools "
+        "annotate annotations bundle_dir chain complete content error files git graph hook_capture_status is_run log "
+        "made_patch messages metrics raise_for_status run_document session_record state status summary timeline todos tools "
         "turns"
     ),
 }

@@ -83,6 +83,17 @@ def said(result: RunResult, matcher: str, *args: Any, turned: bool = False, **op
     return ""
 
 
+def test_matchers_take_lists_of_names(turn):
+    tidy = turn(TIDY)
+    expect(tidy).to_have_changed_files(["src/a.py"])
+    expect(tidy).to_modify_only(["src/**"], "docs/**")
+    expect(tidy).to_use_only_tools(["Read", "Write", "Edit"])
+    with pytest.raises(AssertionError, match=r"No changed file matches \*\.txt\."):
+        expect(tidy).to_have_changed_files(["*.txt", "src/**"])
+    with pytest.raises(UsageError, match="A matcher takes names as text, not 1"):
+        expect(tidy).to_have_changed_files([1])
+
+
 CHANGED = "\n  Changed: deleted src/a.py, renamed lib/b.py"
 CALLED = "\n  Called: Bash, WebFetch"
 ROWS = [

@@ -335,7 +335,7 @@ def test_an_agent_that_fails_fails_its_test_and_what_cannot_be_run_is_an_error(
             "E*InfrastructureError: fixer: HTTP 401*",
             "E*UsageError: There is no agent 'fixr'; did you mean 'fixer'?",
             "*0 of 3 passed, 1 carried out; 3 must*",
-            "E*UsageError: The patch does not fit the workspace*",
+            "E*UsageError: context: the patch of fixer (*) does not apply to src/load.py, which has changed since*",
             "E*AssertionError: no tools*",
             "E*UsageError: vibe.run is for async tests*",
             "E*AgentFailed: fixer: The [ds]e*",

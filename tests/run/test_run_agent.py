@@ -52,6 +52,26 @@ def test_an_agent_is_awaited_and_its_result_read_from_its_bundle(repo, monkeypat
     assert call.input()["content"] == FIXED
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_model_is_asked_in_place_of_the_agents_own_and_the_result_takes_remarks(
+    repo, monkeypatch
+):
+    secret = f"ghp_{'a1B2c3D4e5F6' * 3}"
+
+    async def main() -> RunResult:
+        return await run_agent(FIXER, "Take the TODO out.", model="claude-haiku-4-5")
+
+    with answering(*writes("src/load.py", FIXED)) as model:
+        serve(monkeypatch, model)
+        result = asyncio.run(main())
+    assert {asked.body["model"] for asked in model.script.requests} == {"claude-haiku-4-5"}
+    result.annotate(f"It wrote {secret}.", "note")
+    (remark,) = result.annotations()
+    assert (remark.type, secret in remark.message) == ("note", False)
+    with pytest.raises(UsageError, match="model: '-x' is not the name of a language model"):
+        run_agent(FIXER, "Go.", model="-x")
+
+
 @pytest.mark.slow
 def test_two_agents_are_gathered_and_a_result_is_handed_over(repo, monkeypatch):
     async def main() -> list[RunResult]:

@@ -29,13 +29,14 @@ from vibe_gate.store.run_result import (
     RunResult,
     read_bundle,
 )
+from vibe_gate.store.turn_chain import ChainTurn, ResultChain
 from vibe_gate.store.turn_summary import FileStats, HookCaptureStatus, HookRef, TurnMetrics
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/reference/api.md").read_text()
 
 CLASSES = [
     RunResult, Message, Git, NameStatus, Files, FileChange, LineStats, StoredContent, Tools, CapturedCall,
-    Timeline, TimelineEvent, Annotation, Attachment,
+    Timeline, TimelineEvent, Annotation, Attachment, ResultChain, ChainTurn,
 ]  # fmt: skip
 NAMED_ONLY = [FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, TurnTodo]
 """Whose fields a member's line lists."""

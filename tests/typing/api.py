@@ -7,6 +7,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import BaseModel
+
 import vibe_gate
 from vibe_gate import (
     Agent,
@@ -106,6 +108,37 @@ async def nightly(wf: WorkflowContext) -> None:
     fixed = await wf.stage("fix", agent="fixer", prompt="Repair it.")
     verdict = await wf.judge(fixed, rubrics=[QUALITY])
     print(verdict.passed, len(wf.files.all_changed()))
+
+
+class Score(BaseModel):
+    passed: bool
+    score: int
+
+
+async def chains() -> None:
+    first: RunResult = await vibe_gate.run_agent("reviewer", "Look.", model="claude-haiku-4-5")
+    second = await vibe_gate.run_agent("fixer", "Repair it.", context=[first])
+    paths: list[str] = [file.path for file in second.chain.files.changed()]
+    by_stage: int = len(second.chain.by_stage("fixer"))
+    patch: bytes = second.chain.turns[0].patch()
+    summary: Summary = await vibe_gate.judge(second, QUALITY)
+    passed: bool = summary.passed
+    filled: Score = await vibe_gate.judge(second, "quality", "Give a score.", answer=Score)
+    second.annotate("Judged.", "note")
+    vibe_gate.expect(second).to_have_changed_files(["src/**"])
+    vibe_gate.expect(second).to_use_only_tools("Read", ["Edit"])
+    print(
+        paths,
+        by_stage,
+        patch,
+        passed,
+        filled.score,
+        vibe_gate.clean_bundles(max_age_days=7).deleted,
+    )
+
+
+async def wrong_chains() -> None:
+    await vibe_gate.run_agent("fixer", "Go.", context="text")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 async def workflows() -> None:

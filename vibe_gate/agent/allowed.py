@@ -10,9 +10,6 @@ from typing import Any
 
 from vibe_gate.domain.verdict import ANSWER_TOOL
 
-PROTECTED = frozenset({".git", ".claude", ".vibe-gate", ".vibe-artifacts"})
-"""Of a workspace: what decides how it is worked on and judged, and git's own files."""
-
 _MCP = "mcp__"
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _PATTERN_KEYS = {"Glob": ("pattern",), "Grep": ("glob",)}

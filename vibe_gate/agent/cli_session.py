@@ -33,7 +33,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput, McpServerConfig
 
 from vibe_gate.agent import mcp_servers, transcript
-from vibe_gate.agent.allowed import PROTECTED, built_in, refusal_of_call
+from vibe_gate.agent.allowed import built_in, refusal_of_call
 from vibe_gate.agent.cli_process import CliProcess
 from vibe_gate.agent.protocols import SessionRecord
 from vibe_gate.agent.session_end import ObservedSession
@@ -45,7 +45,7 @@ from vibe_gate.agent.turn_request import (
     TurnProgress,
     TurnRequest,
 )
-from vibe_gate.domain.agent import TESTS_TOOL
+from vibe_gate.domain.agent import PROTECTED, TESTS_TOOL
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.domain.wire import FINAL_STOPS

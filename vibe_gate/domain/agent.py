@@ -70,6 +70,18 @@ KNOWN_TOOLS = (
 `mcp__SERVER__TOOL`.
 """
 
+PROTECTED = frozenset({".git", ".claude", ".vibe-gate", ".vibe-artifacts"})
+"""At the top of a workspace: what decides how it is worked on and judged, and git's own files."""
+
+
+def is_protected(path: str) -> bool:
+    """Whether no agent may change the file: it is in one of these folders, or in git's of any
+    folder.
+    """
+    parts = path.casefold().split("/")
+    return parts[0] in PROTECTED or ".git" in parts
+
+
 Isolation = Literal["none", "clone", "sandbox"]
 """`none`: an export, reading only; `clone`: a shared clone; `sandbox`: the clone, with a wall
 around the process.

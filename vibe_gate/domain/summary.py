@@ -230,6 +230,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     """
 
     @property
+    def passed(self) -> bool:
+        """Whether nothing is left to do: exit code 0."""
+        return self.exit_code == PASS
+
+    @property
     def criteria(self) -> list[CriterionResult]:
         """The criteria of all rubrics, in their order."""
         criteria: list[CriterionResult] = []

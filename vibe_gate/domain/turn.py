@@ -60,6 +60,64 @@ class TurnFile(SeedModel, frozen=True, kw_only=True):
     deleted: int = 0
 
 
+MAX_CHAIN_FILES = 5_000
+"""Of each list of files in a chain, so that a summary of several stays a document."""
+
+
+class ListedFiles(SeedModel, frozen=True, kw_only=True):
+    """Changed files of a patch."""
+
+    files: tuple[TurnFile, ...] = ()
+    """At most 5,000."""
+
+    more_files: int | None = None
+    """How many are left out; the patch has them."""
+
+
+class ChainStep(ListedFiles, frozen=True, kw_only=True):
+    """A turn with whose files another one began; no files of a turn of the same run, whose own
+    summary says them.
+    """
+
+    stage: str
+    """The id of its stage."""
+
+    test_id: str
+    """`<run id>/<node id>/<turn>`."""
+
+    patch: str = ""
+    """The file beside this summary that holds its patch; "" of a turn of the same run."""
+
+
+def step_patch_name(number: int) -> str:
+    """The `patch` of a ChainStep: `step-001.patch` and so on."""
+    return f"step-{number:03d}.patch"
+
+
+class TurnChain(ListedFiles, frozen=True, kw_only=True):
+    """The turns before one, whose files it began with, and what all of them changed together,
+    against where the first began.
+    """
+
+    stage: str
+    """The id of the turn's own stage."""
+
+    steps: tuple[ChainStep, ...]
+    """The turns before it, in order."""
+
+
+class ChainChange(Struct, frozen=True):
+    """A chain as it is recorded, with its patches."""
+
+    chain: TurnChain
+
+    patch: bytes
+    """Of all turns together."""
+
+    step_patches: tuple[bytes, ...]
+    """Of the steps that name a file for it, in order."""
+
+
 class TurnTodo(SeedModel, frozen=True, kw_only=True):
     """One item of the agent's own list."""
 
@@ -82,6 +140,9 @@ class TurnChange(Struct, frozen=True):
 
     after: str = ""
     """A tree id; "" of a turn without a workspace."""
+
+    chain: ChainChange | None = None
+    """None if the turn began with no other's files."""
 
 
 def is_usage_total(event: Mapping[str, object]) -> bool:

@@ -85,12 +85,18 @@ SUMMARY: Own = {
 }
 """Of a run's summary."""
 
+_TURN_FILE: Own = {"changeType": True, "before": True, "after": True}
+
 TURN: Own = {
     **dict.fromkeys(("testId", "metrics", "git", "fileStats", "status"), True),
-    "files": {"changeType": True, "before": True, "after": True},
+    "files": _TURN_FILE,
     "toolCalls": {"hookRef": True},
     "todos": {"status": True},
     "hookCaptureStatus": {},
+    "chain": {
+        "steps": {"testId": True, "patch": True, "files": _TURN_FILE},
+        "files": _TURN_FILE,
+    },
 }
 """Of a turn's summary."""
 

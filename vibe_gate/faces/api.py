@@ -1,5 +1,5 @@
 """What Python scripts call, with this process's environment and clock: review, run_workflow,
-run_agent.
+run_agent, judge.
 
 Each takes plain words, with the meaning of the command line's options. A revision, rubric or
 workflow that is not there is a UsageError, which names the nearest right one; types are for a type
@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -29,7 +29,8 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.model_wire import read_wire
-from vibe_gate.domain.rubric import model_name
+from vibe_gate.domain.rubric import Rubric, model_name
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.tables import SHOWN_CHARACTERS
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.output import now
@@ -40,14 +41,17 @@ from vibe_gate.faces.revision_advice import advising, named_revisions
 from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
+from vibe_gate.run.handed_over import Context, results_in
+from vibe_gate.run.judged_result import M, plan_judgement, read_judgement
 from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 from vibe_gate.run.run_request import RunRequest, one_agent, plan_of
-from vibe_gate.run.stage_request import Context, Watcher
+from vibe_gate.run.stage_request import Watcher
 from vibe_gate.run.stage_result import StageResult
 from vibe_gate.run.walk import walk_workflow
 from vibe_gate.run.workflow_plan import Workflow, workflow
 from vibe_gate.run.workflow_steps import WorkflowContext
+from vibe_gate.secrets import Redactor
 from vibe_gate.store.run_result import RunResult
 
 __all__ = [
@@ -57,6 +61,7 @@ __all__ = [
     "Workflow",
     "WorkflowContext",
     "WorkflowRun",
+    "judge",
     "review",
     "review_sync",
     "run_agent",
@@ -218,21 +223,24 @@ def run_agent(
     workspace: Path | str | None = None,
     resume: str | None = None,
     schema: Mapping[str, Any] | None = None,
+    model: str | None = None,
     timeout_s: float | None = None,
     max_cost_usd: float | None = None,
 ) -> AgentExecution:
     """Start an agent at once, as a run of its own; await what comes back for its turn's RunResult.
 
-    `agent`: an Agent, or the id of one of the gate. `context`: results whose last message, todos
-    and patch are handed over. `workspace`: a folder of the repository to work on (default: the
+    `agent`: an Agent, or the id of one of the gate. `context`: results with whose files it begins,
+    and whose last message, todos and patch it is shown. `workspace`: a folder of the repository to work on (default: the
     current one); its files are not touched, the agent has a clone. `resume`: the session to go on
-    with, by its id or an unambiguous beginning. `schema`: the JSON schema of an answer. USD and
-    seconds; None takes the agent's own, then the gate's.
+    with, by its id or an unambiguous beginning. `schema`: the JSON schema of an answer. `model`
+    is asked in place of the agent's own. USD and seconds; None takes the agent's own, then the
+    gate's.
     """
     if not prompt:
         raise UsageError("prompt is empty.")
-    results = _results(context)
+    results = results_in(context)
     limit_usd, limit_s = _positive("max_cost_usd", max_cost_usd), _positive("timeout_s", timeout_s)
+    model_asked = _model(model)
     start = _folder(workspace)
     environment = read_process_environment()
 
@@ -243,6 +251,7 @@ def run_agent(
             context=results,
             resume=resume or "",
             schema=schema,
+            model=model_asked,
             timeout_s=limit_s,
             max_cost_usd=limit_usd,
             watchers=watchers,
@@ -259,7 +268,70 @@ def run_agent(
             request, start=start, environment=environment, clock=now, progress=unheard
         )
 
-    return AgentExecution(begin)
+    return AgentExecution(begin, Redactor(environment.variables), now)
+
+
+@overload
+async def judge(
+    result: StageResult | RunResult,
+    rubric: Rubric | str,
+    *,
+    workspace: Path | str | None = None,
+    max_cost_usd: float | None = None,
+    timeout_s: float | None = None,
+) -> Summary: ...
+
+
+@overload
+async def judge(
+    result: StageResult | RunResult,
+    rubric: Rubric | str | None = None,
+    instructions: str | None = None,
+    *,
+    answer: type[M],
+    workspace: Path | str | None = None,
+    max_cost_usd: float | None = None,
+    timeout_s: float | None = None,
+) -> M: ...
+
+
+async def judge(
+    result: StageResult | RunResult,
+    rubric: Rubric | str | None = None,
+    instructions: str | None = None,
+    *,
+    answer: type[M] | None = None,
+    workspace: Path | str | None = None,
+    max_cost_usd: float | None = None,
+    timeout_s: float | None = None,
+) -> Summary | M:
+    """Judge the files that an agent left, and those before it, by a rubric; `.passed` says how it
+    came out.
+
+    Without `answer` the rubric's checks and judges decide, as in a review of your uncommitted
+    changes with these files; a fail is a value, no exception. With a pydantic model as `answer` one
+    agent that only reads is asked the rubric's questions and the `instructions`, and fills the
+    model; AgentFailed: it did not. `rubric`: a Rubric, or the id of one of the gate. `workspace`,
+    USD and seconds as of `run_agent`. UsageError: nothing is asked, or what the agent left does not
+    fit your files any more.
+    """
+    results_in(result)
+    plan = plan_judgement(result, rubric, instructions, answer)
+    environment = read_process_environment()
+    review_request = ReviewRequest(
+        Selection("worktree"),
+        max_cost_usd=_positive("max_cost_usd", max_cost_usd),
+        deadline_s=_positive("timeout_s", timeout_s),
+        wire=read_wire(environment.variables),
+    )
+    run = await walk_workflow(
+        RunRequest(review=review_request, plan=plan),
+        start=_folder(workspace),
+        environment=environment,
+        clock=now,
+        progress=unheard,
+    )
+    return run.review.summary if answer is None else read_judgement(run, answer)
 
 
 def _environment_for(environ: Mapping[str, str] | None) -> Environment:
@@ -282,17 +354,6 @@ def _folder(path: Path | str | None) -> Path:
     if not is_folder:
         raise UsageError(f"There is no folder {paths.quote(str(folder)[:SHOWN_CHARACTERS])}.")
     return folder
-
-
-def _results(context: Context) -> Sequence[StageResult | RunResult]:
-    """The context as a list. UsageError: it is something else, as the text of a result."""
-    results = context if isinstance(context, (list, tuple)) else (context,)
-    for result in results:
-        if not isinstance(result, (StageResult, RunResult)):
-            raise UsageError(
-                f"context is what stages or agents gave, not {str(result)[:SHOWN_CHARACTERS]!r}."
-            )
-    return results
 
 
 def _rubric_ids(rubrics: Sequence[str]) -> tuple[str, ...]:

@@ -70,14 +70,14 @@ class Expectation:
         turned._negated = not self._negated
         return turned
 
-    def to_have_changed_files(self, *globs: str) -> None:
+    def to_have_changed_files(self, *globs: str | Sequence[str]) -> None:
         """Each glob matches a changed file, by its name before or after; without globs, any file
-        changed.
+        changed. Globs may be given as a list.
 
         After `not_`: no changed file matches any of them.
         """
         files = self._files()
-        patterns = globs or ("**",)
+        patterns = _names_in(globs) or ("**",)
         idle_patterns = []
         for pattern in patterns:
             if not any(file.touches((pattern,)) for file in files):
@@ -88,10 +88,13 @@ class Expectation:
             answer = CheckResult("fail", f"No changed file matches {list_names(idle_patterns)}.")
         self._conclude(answer, "seal", _list_changes(files))
 
-    def to_modify_only(self, *globs: str) -> None:
-        """Every changed file matches one of the globs, by its names before and after."""
+    def to_modify_only(self, *globs: str | Sequence[str]) -> None:
+        """Every changed file matches one of the globs, by its names before and after. Globs may be
+        given as a list.
+        """
         files = self._files()
-        self._conclude(self._answer("only-paths", files, paths=globs), "seal", _list_changes(files))
+        answer = self._answer("only-paths", files, paths=_names_in(globs))
+        self._conclude(answer, "seal", _list_changes(files))
 
     def to_have_no_deleted_files(self) -> None:
         """No file was deleted; a moved one is still there."""
@@ -103,13 +106,12 @@ class Expectation:
         answer = self._answer("tool-used", tool=name, min=min, max=max)
         self._conclude(answer, "hooks", self._used_tools(), firm="pass" if max is None else "")
 
-    def to_use_only_tools(self, *names: str) -> None:
+    def to_use_only_tools(self, *names: str | Sequence[str]) -> None:
         """No other tool was called, with success or not; `*` and `?` as in file names
-        (`mcp__github__*`).
+        (`mcp__github__*`). Names may be given as a list.
         """
-        self._conclude(
-            self._answer("tools-only", tools=names), "hooks", self._used_tools(), firm="fail"
-        )
+        answer = self._answer("tools-only", tools=_names_in(names))
+        self._conclude(answer, "hooks", self._used_tools(), firm="fail")
 
     def to_complete_all_todos(self) -> None:
         """Nothing is left on the agents' own lists. Without a list it is not known."""
@@ -242,6 +244,17 @@ class Expectation:
             if words:
                 details.append(f"{listing.title}: {words}")
         raise AssertionError("\n  ".join([headline, *details]))
+
+
+def _names_in(names: Iterable[str | Sequence[str]]) -> tuple[str, ...]:
+    """The names, those of lists one by one. UsageError: one is not text."""
+    all_names: list[str] = []
+    for name in names:
+        all_names += (name,) if isinstance(name, str) else name
+    for name in all_names:
+        if not isinstance(name, str):
+            raise UsageError(f"A matcher takes names as text, not {name!r:.80}.")
+    return tuple(all_names)
 
 
 def _finding_messages(answer: CheckResult) -> list[str]:

@@ -152,16 +152,24 @@ class Workspace:
             raise ValueError(f"{name!r} does not name a node and a turn")
         _check(self._run("update-ref", f"refs/turns/{name}", tree))
 
-    def patched(self, tree: str, patch: bytes) -> str:
-        """The tree that a patch makes of another; "" if it does not fit. It can be read from then
-        on.
+    def kept_tree(self, name: str) -> str:
+        """The tree that `keep` kept under this name; "" if there is none."""
+        if not _TURN.match(name):
+            return ""
+        return self._run("rev-parse", "--verify", "--quiet", f"refs/turns/{name}^{{tree}}").line
+
+    def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
+        """The tree that a patch makes of another, or with `reverse` was made of; "" if it does not
+        fit. It can be read from then on.
         """
         index = self._kept / "patched"
         git = self._place.git.bare(self._kept, {"GIT_INDEX_FILE": os.fspath(index)})
         if git.run("read-tree", tree).code:
             return ""
-        apply = ("apply", "--cached", "--whitespace=nowarn", "-")
-        if patch and git.run(*apply, stdin=patch).code:
+        apply = ["apply", "--cached", "--whitespace=nowarn"]
+        if reverse:
+            apply.append("--reverse")
+        if patch and git.run(*apply, "-", stdin=patch).code:
             return ""
         return git.run("write-tree").line
 

@@ -33,7 +33,7 @@ NO_CASSETTE = (
 )
 
 
-async def judge(
+async def answer_questions(
     request: ReviewRequest,
     facts: Facts,
     repository: Repository,

@@ -13,6 +13,8 @@ run_request      what a face asks for, and the plan that it means
 schedule         stages of TOML, started as their needs end
 stage_runner     carries out an agent's stage, or a gate
 stage_request    what an agent is asked; data handed over
+judged_result    what agents made, judged for scripts and tests
+handed_over      results handed to an agent, and whose files it begins with
 agent_turns      one turn of an agent
 agent_approval   a person asked before an agent begins
 kept_session     a turn's session, kept and gone on with

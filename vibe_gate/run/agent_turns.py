@@ -137,7 +137,7 @@ class AgentTurns:
         async with tree.reading() if agent.level == "none" else tree.writing() as workspace:
             before = tree.now
             began(before)
-            folder, changes = self._folder_of(node, tree, workspace)
+            folder, changes = self._folder_of(request.id, node, tree, workspace)
             model = self._model_for(request)
             kept_session = KeptSession(
                 self._run,
@@ -155,9 +155,14 @@ class AgentTurns:
                 )
                 async with self._model.slots:
                     turn_result = await self._model.run_turn(turn)
-                if changes is not None:
+                if changes is not None and workspace is not None:
+                    place = turn_result.folder.removeprefix("nodes/")
                     tree.end_turn(
-                        changes.after, request.agent.id, is_readable=changes.change is not None
+                        changes.after,
+                        request.agent.id,
+                        request.id,
+                        f"{self._run.record.run_id}/{place}",
+                        is_readable=changes.change is not None,
                     )
                 result = self._stage_result(node, request, turn_result, before, tree, changes)
                 session.finish(turn_result, result, self._run.redactor.data(result.patch))
@@ -187,18 +192,28 @@ class AgentTurns:
         return request.model or request.agent.model or default_model
 
     def _folder_of(
-        self, node: str, tree: RunTree, workspace: Path | None
+        self, stage: str, node: str, tree: RunTree, workspace: Path | None
     ) -> tuple[Path, TurnChanges | None]:
         """Where the agent works: in the run's workspace, whose changes are noted, or in an
         export.
         """
+        changes = None
+        if workspace is not None or tree.steps:
+            changes = TurnChanges(
+                tree.workspace,
+                tree.now,
+                stage=stage,
+                start=tree.start,
+                steps=tree.steps,
+                writes=workspace is not None,
+            )
         if workspace is not None:
             self._model.placeholders[str(workspace)] = "{{workspace}}"
-            return workspace, TurnChanges(tree.workspace, tree.now)
+            return workspace, changes
         folder = self._model.folder / node / "tree"
         with self._run.deadline.interrupting():
             tree.repository.export(tree.now, folder)
-        return folder, None
+        return folder, changes
 
     def _turn_request(
         self,

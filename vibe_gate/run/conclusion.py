@@ -363,14 +363,12 @@ def _not_judged_again(
 def collect_agent_writes(stages: Stages) -> Iterator[AppliedWrite]:
     """What each agent wrote into the run's own files."""
     repository = stages.trees.own.repository
-    before = stages.trees.own.start
     for result in stages.graph.results:
         if not result.agent or not result.changed:
             continue
         # In another repository, or in a clone that is gone: who wrote it is not known then.
         with suppress(GateError):
-            change = repository.between(before, result.after)
-            before = result.after
+            change = repository.between(result.before, result.after)
             for file in change.files:
                 if file.after is None or not file.is_read:
                     continue

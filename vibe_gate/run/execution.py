@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
+from datetime import datetime
 
 from vibe_gate.agent import Stop
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.stage_request import Watcher
-from vibe_gate.store.run_result import RunResult
+from vibe_gate.secrets import Redactor
+from vibe_gate.store.run_result import RunResult, read_bundle
 
 
 class AgentExecution:
@@ -19,7 +21,15 @@ class AgentExecution:
     GateErrors.
     """
 
-    def __init__(self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]) -> None:
+    def __init__(
+        self,
+        begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]],
+        redact: Redactor,
+        clock: Callable[[], datetime],
+    ) -> None:
+        """`redact` and `clock` are for annotations of the result, as of read_bundle."""
+        self._redact = redact
+        self._clock = clock
         self._watchers: list[Watcher] = []
         self._stop = Stop()
         self.result: RunResult | None = None
@@ -59,7 +69,9 @@ class AgentExecution:
     ) -> RunResult:
         self.run = await begin(self._watchers, self._stop)
         (stage,) = self.run.results
-        self.result = stage.result if stage.bundle else None
+        self.result = None
+        if stage.bundle:
+            self.result = read_bundle(stage.bundle, redact=self._redact, clock=self._clock)
         if stage.error is not None:
             stage.error.result = self.result  # type: ignore[attr-defined]
             raise stage.error

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import without_middle
 from vibe_gate.report.finding_list import ReviewedRound, list_findings
+from vibe_gate.run.handed_over import Context
 from vibe_gate.run.patch_excerpt import LinePosition, fit_patch
 from vibe_gate.run.run_tree import RunTree
-from vibe_gate.run.stage_request import MAX_PATCH, Context, Material, reviewed_rounds
+from vibe_gate.run.stage_request import MAX_PATCH, Material, reviewed_rounds
 from vibe_gate.run.stage_result import StageResult
 
 MAX_MESSAGE = 8_000

@@ -247,7 +247,8 @@ async def restore_result(
     """
     _require_same_stage(node, digests, ended_stage, tree)
     before, after = ended_stage.before, ended_stage.after
-    tree.end_turn(after, agent, is_readable=False)
+    test_id = f"{bundle.name}/{ended_stage.turn.removeprefix('nodes/')}"
+    tree.end_turn(after, agent, id, test_id, is_readable=False)
     patch = b""
     if after != before:
         change = tree.workspace.change(before, after)

@@ -282,9 +282,9 @@ async def _ask_judges(
     model: ModelAccess,
 ) -> Answers:
     """What judges answer, and what came of the tests that they wrote."""
-    from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
+    from vibe_gate.judging.judge import answer_questions  # most reviews at a commit ask no judge
 
-    answers = await judge(request, facts, repository, run, tell, model)
+    answers = await answer_questions(request, facts, repository, run, tell, model)
     if not facts.asks_for_tests:
         return answers
     from vibe_gate.judging.proving import rerun_kept_tests  # few gates run tests

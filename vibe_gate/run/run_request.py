@@ -131,13 +131,9 @@ def plan_of(workflow: Workflow, gate: Gate) -> Plan:
 def one_agent(
     agent: Agent | str,
     prompt: str,
-    *,
-    patch: bytes = b"",
     **fields: Any,  # noqa: ANN401  of StageRequest
 ) -> Callable[[Gate], Plan]:
-    """One agent on its own, of the gate if an id names it; `patch` is put into the files before it
-    begins.
-    """
+    """One agent on its own, of the gate if an id names it."""
 
     def plan_of_agent(gate: Gate) -> Plan:
         definition = agent if isinstance(agent, Agent) else agent_named(gate, agent)
@@ -151,8 +147,7 @@ def one_agent(
             steps=steps,
             prompt=prompt,
             isolation=isolation_of(definition, gate),
-            patch=patch,
-            agent_run=None if patch else _kept_agent_run(agent, stage_request),
+            agent_run=_kept_agent_run(agent, stage_request),
             asks_agents=True,
         )
 

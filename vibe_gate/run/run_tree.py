@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from vibe_gate.domain import patch as patches
+from vibe_gate.domain import paths
+from vibe_gate.domain.agent import is_protected
+from vibe_gate.domain.bundles import is_run_id
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
 from vibe_gate.git import Repository, Workspace, open_repository
+from vibe_gate.run.handed_over import HandedTurn
+from vibe_gate.run.turn_changes import KEPT_BEFORE, TreeStep, kept_turn_name
 
 
 class RunTree:
@@ -23,6 +31,8 @@ class RunTree:
         """The tree that the run began with."""
         self.now = change.after
         """The tree that the last writer left."""
+        self.steps: tuple[TreeStep, ...] = ()
+        """What turns made of the files since `start`, those that were handed over first."""
         self.writers: tuple[str, ...] = ()
         """The ids of the run's agents that changed the files."""
         self._folder = repository.workspace_of(run_id)
@@ -53,18 +63,112 @@ class RunTree:
             self.repository.reopen_workspace(self._folder).remove()
         return self.repository.workspace(self._folder, tree)
 
-    def apply_patch(self, patch: bytes) -> None:
-        """Change the files by a patch before any agent works. UsageError: it does not fit them."""
-        if not patch:
+    async def hand_over(self, turns: Collection[HandedTurn]) -> None:
+        """Go on with the files that these turns of other runs left, each once.
+
+        UsageError, before anything is changed: a patch does not apply to the files as they are, or
+        changes what no agent may.
+        """
+        if not turns:
             return
-        after = self.workspace.patched(self.now, patch)
-        if not after:
+        async with self.writing():
+            steps = self.steps
+            for turn in turns:
+                if any(step.test_id == turn.test_id for step in steps):
+                    continue
+                before = steps[-1].after if steps else self.now
+                steps = (*steps, self._step_of(turn, before, steps))
+            if steps != self.steps:
+                self.steps = steps
+                self.now = steps[-1].after
+                self._is_stale = True
+
+    def _step_of(
+        self, turn: HandedTurn, before: str, earlier_steps: Sequence[TreeStep]
+    ) -> TreeStep:
+        """What the turn makes of the tree `before`. UsageError."""
+        turn = self._exact_turn(turn)
+        if turn.is_redacted:
             raise UsageError(
-                "The patch does not fit the workspace: "
-                "its files changed since the run that made it."
+                f"context: the patch of {turn.name} lacks a secret that was redacted, "
+                "so its files cannot be made again here."
             )
-        self.workspace.restore(after)
-        self.now = after
+        workspace = self.workspace
+        after = ""
+        if turn.patch:
+            after = workspace.patched(before, turn.patch)
+        # The user may have applied it since.
+        if not after and turn.patch and workspace.patched(before, turn.patch, reverse=True):
+            after = before
+        if not after:
+            raise UsageError(self._misfit(turn, before, earlier_steps))
+        change = workspace.change(before, after)
+        for file in change.files:
+            for path in dict.fromkeys((file.path, file.old_path or file.path)):
+                if is_protected(path):
+                    raise UsageError(
+                        f"context: {turn.name} changed {paths.quote(path)}, "
+                        "which no agent may hand over."
+                    )
+        return TreeStep(turn.stage, turn.test_id, before, after, is_of_other_run=True)
+
+    def _exact_turn(self, turn: HandedTurn) -> HandedTurn:
+        """The turn with its patch as it was made, if this clone still has the trees."""
+        run_id, _, place = turn.test_id.partition("/")
+        folder = self.repository.workspace_of(run_id)
+        if not is_run_id(run_id) or folder == self._folder or not folder.is_dir():
+            return turn
+        try:
+            workspace = self.repository.reopen_workspace(folder)
+        except (
+            InfrastructureError
+        ):  # another process has it: the bundle's patch is the same, or said
+            return turn
+        try:
+            name = kept_turn_name(place)
+            before = workspace.kept_tree(f"{name}{KEPT_BEFORE}")
+            after = workspace.kept_tree(name)
+            if not before or not after:
+                return turn
+            patch = self.repository.patch(workspace.change(before, after))
+        finally:
+            workspace.close()
+        return replace(turn, patch=patch, is_exact=True)
+
+    def _misfit(self, turn: HandedTurn, before: str, earlier_steps: Sequence[TreeStep]) -> str:
+        """Why the turn's patch does not apply: the first file that it does not fit, and which turn
+        changed that before.
+        """
+        path = self._first_misfit(turn.patch, before)
+        if not path:
+            return f"context: the patch of {turn.name} is not one that git can apply."
+        for step in reversed(earlier_steps):
+            change = self.workspace.change(step.before, step.after)
+            if any(path in (file.path, file.old_path) for file in change.files):
+                return (
+                    f"context: {step.stage} ({step.test_id}) and {turn.name} both changed "
+                    f"{paths.quote(path)}, and their patches do not apply together. "
+                    "Hand over one of them, or run one with the other as its context."
+                )
+        return (
+            f"context: the patch of {turn.name} does not apply to {paths.quote(path)}, which has "
+            "changed since. Run it again, or bring the file back."
+        )
+
+    def _first_misfit(self, patch: bytes, tree: str) -> str:
+        """The first file whose section of the patch does not apply to the tree; "" if none is."""
+        sections = list(patches.by_path(patch).items())
+        fitting, failing = 0, len(sections)  # so many apply; with so many it does not
+        if not sections:
+            return ""
+        while failing - fitting > 1:
+            middle = (fitting + failing) // 2
+            part = b"".join(section for _, section in sections[:middle])
+            if self.workspace.patched(tree, part):
+                fitting = middle
+            else:
+                failing = middle
+        return sections[failing - 1][0]
 
     def begin_with_tree_of_run(
         self, tree: str, run_id: str, session_trees: Collection[str]
@@ -131,12 +235,16 @@ class RunTree:
         if self.start not in session_trees:
             self.start = tree
 
-    def end_turn(self, after: str, agent: str, *, is_readable: bool) -> None:
-        """The agent left this tree. Not readable: the workspace holds other files, and is made
-        anew for the next.
+    def end_turn(
+        self, after: str, agent: str, stage: str, test_id: str, *, is_readable: bool
+    ) -> None:
+        """The agent left this tree in the turn `test_id` of a stage. Not readable: the workspace
+        holds other files, and is made anew for the next.
         """
         if after != self.now and agent not in self.writers:
             self.writers += (agent,)
+        if after != self.now:
+            self.steps += (TreeStep(stage, test_id, self.now, after),)
         self.now = after
         self._is_stale = not is_readable
 

@@ -30,6 +30,7 @@ from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
 from vibe_gate.run.agent_approval import DENIAL, Approve, ask_approval
 from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, prompt_digest
+from vibe_gate.run.handed_over import turns_of_other_runs
 from vibe_gate.run.kept_session import restore_files_of_session, session_before
 from vibe_gate.run.repair_brief import (
     RepairBrief,
@@ -222,6 +223,8 @@ class Stages:
         earlier_run = self.run.record.earlier or Earlier()
         ended_stage = earlier_run.stages.get(node)
         session = self._session_to_go_on(request, tree, is_recorded=ended_stage is not None)
+        handed_turns = turns_of_other_runs(request.context, self.run.record.run_id)
+        await tree.hand_over(tuple(handed_turns))
         prompt = prompt_digest(request, self.run.redactor.text)
         if ended_stage is not None:
             async with tree.reading():

@@ -288,7 +288,7 @@ async def _run_steps(
     deadline = stages.run.deadline
     try:
         async with asyncio.timeout(deadline.seconds_left() + GRACE_S):
-            stages.trees.own.apply_patch(plan.patch)
+            await stages.trees.own.hand_over(plan.handed_turns)
             await plan.steps(WorkflowContext(stages, defaults))
     except TimeoutError as error:
         if deadline.seconds_left():

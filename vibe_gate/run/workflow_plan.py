@@ -18,6 +18,7 @@ from vibe_gate.domain.rubric import Identifier, ModelName
 from vibe_gate.domain.tables import require_right
 from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.errors import DefinitionError
+from vibe_gate.run.handed_over import HandedTurn
 from vibe_gate.run.resume import KeptAgentRun
 from vibe_gate.run.workflow_steps import Defaults, WorkflowContext
 
@@ -77,8 +78,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     files: Mapping[str, bytes] = field(default_factory=dict)
     """By path those of the trusted revision that stages name, if they were read already."""
 
-    patch: bytes = b""
-    """Put into the user's files before it begins."""
+    handed_turns: tuple[HandedTurn, ...] = ()
+    """Of other runs, whose files it begins with."""
 
     agent_run: KeptAgentRun | None = None
     """What a script's run of one agent can be repeated with; None if it is no such run, or needs

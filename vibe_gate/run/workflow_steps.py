@@ -14,7 +14,8 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import UsageError
 from vibe_gate.gate import chosen
 from vibe_gate.gate.given_rubrics import require_known_checks
-from vibe_gate.run.stage_request import Context, StageRequest, Watcher
+from vibe_gate.run.handed_over import Context
+from vibe_gate.run.stage_request import StageRequest, Watcher
 from vibe_gate.run.stage_result import StageResult, Until
 from vibe_gate.run.stage_runner import Stages
 from vibe_gate.store.changed_files import FileChange
@@ -116,10 +117,11 @@ class WorkflowContext:
     ) -> StageResult:
         """Run a stage: an agent's turn, or the rubrics on the change as it is now.
 
-        `context` are results whose message, todos, patch and verdict are handed over. How an
-        agent's session ended is the result's outcome; an error of `watch` is raised, with the
-        result as its `result`. `after`: nodes that it comes after, in place of all that have ended.
-        UsageError: no such agent or rubric, nothing to do.
+        `context` are results whose message, todos, patch and verdict are handed over; the files of
+        those of another run are added to the workspace. How an agent's session ended is the
+        result's outcome; an error of `watch` is raised, with the result as its `result`. `after`:
+        nodes that it comes after, in place of all that have ended. UsageError: no such agent or
+        rubric, nothing to do.
         """
         nodes = self.stages.graph.latest_nodes() if after is None else tuple(after)
         folder = self._workspace_folder(workspace)

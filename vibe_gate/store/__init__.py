@@ -5,6 +5,7 @@ Other rooms import these modules, and no others (a contract in pyproject.toml):
 
     store            runs begin, and go on             run_recorder     one run, written as it goes
     run_result       a run or turn read back           bundle_events    messages, tool calls, a timeline
+    turn_chain       a turn with those whose files it began with
     changed_files    changed files, contents, patches  bundle_listing   lists of runs, and how one is found
     worktree_bundles the runs of one working tree      store_cleaning   what is deleted
     store_audit      everything that is wrong          store_repair     tidies, puts aside what is corrupt

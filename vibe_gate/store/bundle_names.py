@@ -45,6 +45,8 @@ FILES = "files"
 COUNTEREXAMPLES = "counterexamples"
 """The tests that fails brought, and what their runs printed (`NAME.log`)."""
 TURN_PATCH = "turn.patch"
+CHAIN_PATCH = "chain.patch"
+"""What a turn and those whose files it began with changed together."""
 TURN_LOG = "turn.log"
 RECEIPT = "receipt.json"
 KEEP = ".vibe-keep"
@@ -79,6 +81,7 @@ _TURN_FILES: dict[str, Part] = {
     HOOKS: "log",
     TURN_LOG: "text",
     TURN_PATCH: "text",
+    CHAIN_PATCH: "text",
     SUMMARY: "document",
 }
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -86,6 +89,7 @@ _TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/turn-[0-9]{{3,9}}")
 # Of earlier versions: each side of a run or of a turn has contents of its own.
 _SIDES = rf"(?:{_TURN.pattern}/)?{FILES}/(?:before|after)"
 _CONTENT = re.compile(rf"(?:{FILES}|{_SIDES})/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
+_STEP_PATCH = re.compile(r"step-[0-9]{3,9}\.patch")
 _TEST = re.compile(rf"{COUNTEREXAMPLES}/{_FOLDER_NAME.pattern}")
 _ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")
 _FOLDERS = re.compile(
@@ -110,6 +114,11 @@ def parse_run_time(run_id: str) -> datetime | None:
         return datetime.strptime(run_id[:18], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
     except ValueError:
         return None
+
+
+def is_step_patch(name: str) -> bool:
+    """Whether a file of a turn's folder is the patch of a ChainStep."""
+    return _STEP_PATCH.fullmatch(name) is not None
 
 
 def turn_folder_name(number: int) -> str:
@@ -156,7 +165,9 @@ def part_of(name: str) -> Part | None:
     if _TEST.fullmatch(name):
         return "text"
     folder, _, base = name.rpartition("/")
-    return _TURN_FILES.get(base) if _TURN.fullmatch(folder) else None
+    if _TURN.fullmatch(folder) is None:
+        return None
+    return "text" if is_step_patch(base) else _TURN_FILES.get(base)
 
 
 class Entry(Struct, frozen=True):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Literal, TypeAlias, overload
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
@@ -22,7 +23,7 @@ from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType, Hunk, Side
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import list_names
 from vibe_gate.domain.summary import ChangedFile
-from vibe_gate.domain.turn import Content
+from vibe_gate.domain.turn import Content, ListedFiles, TurnFile
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.bundle_events import CapturedCall, Tools
@@ -386,10 +387,30 @@ class Files(Struct, frozen=True):
 
 def files_of_turn(bundle: BundleLocation, summary: TurnSummary, calls: EditingCalls) -> Files:
     """The files of a sealed turn."""
-    patch = StoredPatch(bundle, bundle_names.TURN_PATCH)
+    files = files_of_patch(bundle, summary.files, calls, bundle_names.TURN_PATCH)
+    return Files(tuple(files), summary.file_stats if summary.more_files else None)
+
+
+def files_of_chain(
+    bundle: BundleLocation, listed: ListedFiles, calls: EditingCalls, patch_name: str
+) -> Files:
+    """The files of another patch in the folder of a sealed turn."""
+    files = files_of_patch(bundle, listed.files, calls, patch_name)
+    counts = None
+    if listed.more_files:
+        counts = count_changes(file.change_type for file in files)
+        counts = replace(counts, total=len(files) + listed.more_files)
+    return Files(tuple(files), counts)
+
+
+def files_of_patch(
+    bundle: BundleLocation, files: Iterable[TurnFile], calls: EditingCalls, patch_name: str
+) -> list[FileChange]:
+    """The files of a patch in the folder of a sealed turn, in its order."""
+    patch = StoredPatch(bundle, patch_name)
     count_by_path: Counter[str] = Counter()
     changes = []
-    for file in summary.files:
+    for file in files:
         before = _stored(file.before, bundle, "before")
         after = _stored(file.after, bundle, "after")
         number = count_by_path[file.path]
@@ -399,7 +420,7 @@ def files_of_turn(bundle: BundleLocation, summary: TurnSummary, calls: EditingCa
             )
         )
         count_by_path[file.path] += 1
-    return Files(tuple(changes), summary.file_stats if summary.more_files else None)
+    return changes
 
 
 def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> StoredContent | None:

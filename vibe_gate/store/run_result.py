@@ -49,6 +49,7 @@ from vibe_gate.store.changed_files import EditingCalls, Files
 from vibe_gate.store.contents import TextRedactor, sha256_of
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Log
+from vibe_gate.store.turn_chain import ResultChain, chain_of_turn
 from vibe_gate.store.turn_summary import (
     HookCaptureStatus,
     TurnMetrics,
@@ -335,6 +336,22 @@ class RunResult:
         if not self.is_run or not bundle.has(bundle_names.MADE_PATCH):
             return b""
         return bundle.document(bundle_names.MADE_PATCH, bytes)
+
+    @property
+    def chain(self) -> ResultChain:
+        """What the agent changed together with those whose files it began with; of a run, the
+        longest chain of its turns. StorageError: it is not finished.
+        """
+        if not self.complete:
+            raise StorageError(f"{self.error} What it changed is not known yet.")
+        if not self.is_run:
+            calls = EditingCalls(lambda: self.tools)
+            return chain_of_turn(self._bundle, self._turn_summary(), calls)
+        chains = [turn.chain for turn in self.turns() if turn.complete]
+        changing_chains = [chain for chain in chains if chain.files.changed_count]
+        if not chains:
+            return ResultChain((), Files(), self._bundle, bundle_names.CHAIN_PATCH)
+        return max(reversed(changing_chains or chains), key=lambda chain: len(chain.turns))
 
     def content(self, sha256: str) -> bytes:
         """A stored content by its sha-256 in hex, of either side; a run's turns are looked through,

@@ -13,7 +13,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
@@ -41,9 +41,9 @@ _FOR_EVER = 365_000
 
 
 def clean_bundles(
-    root: Path | str,
+    root: Path | str = ".",
     *,
-    now: datetime,
+    now: datetime | None = None,
     max_age_days: float = 30,
     min_free_disk_mb: float = 1000,
     dry_run: bool = False,
@@ -51,10 +51,13 @@ def clean_bundles(
 ) -> Cleaned:
     """Delete the runs below `root` that are too old, or the oldest while the disk is too full.
 
+    `root`: the top of the working tree. `now`: by whose clock they are old; None: the system's.
     The limits are by default those of a gate without `[retention]`. With `provenance`, foreign runs
     stay. UsageError: a limit that is not a number from 0 on, a `now` without a time zone, before
     1970 or after 9000. StorageError: the store cannot be read, or git tracks files of it.
     """
+    if now is None:
+        now = datetime.now(UTC)
     require_time("now", now)
     if not FIRST_YEAR <= now.year <= LAST_YEAR:
         raise UsageError(f"now is a time from {FIRST_YEAR} to {LAST_YEAR}, not {now}.")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.document import plain, read, read_text_of, require_few, without_none
-from vibe_gate.domain.turn import Content, TurnTodo
+from vibe_gate.domain.turn import ChainChange, Content, TurnTodo
 from vibe_gate.store import bundle_names
 from vibe_gate.store.contents import (
     Contents,
@@ -199,6 +199,9 @@ class TurnRecorder:
         if patch:
             redacted_patch = redact_patch(patch, parts.redact.data)
             parts.folder.place(bundle_names.TURN_PATCH, redacted_patch)
+        chain = result.change.chain
+        if chain is not None:
+            _place_chain_patches(parts, chain)
         document = without_none(plain(self._summarize(parts, result)))
         safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
         safe["redacted"] = count_redactions(parts.redact)
@@ -241,12 +244,21 @@ class TurnRecorder:
             more_files=_count_beyond(change.files, MAX_LISTED_FILES),
             more_tool_calls=_count_beyond(calls, MAX_LISTED_CALLS),
             more_todos=_count_beyond(self._todos, MAX_LISTED_TODOS),
+            chain=change.chain.chain if change.chain else None,
         )
 
 
 def _count_beyond(items: Sized, limit: int) -> int | None:
     """How many a list of `limit` leaves out; None if it has all."""
     return len(items) - limit if len(items) > limit else None
+
+
+def _place_chain_patches(parts: TurnParts, chain: ChainChange) -> None:
+    """Write the patch of a chain, and those of its steps that no other turn of the run has."""
+    names = [step.patch for step in chain.chain.steps if step.patch]
+    patches = dict(zip(names, chain.step_patches, strict=True))
+    for name, patch in {**patches, bundle_names.CHAIN_PATCH: chain.patch}.items():
+        parts.folder.place(name, redact_patch(patch, parts.redact.data))
 
 
 def _completion_of(result: TurnResult) -> dict[str, Any]:

@@ -17,7 +17,15 @@ from vibe_gate.domain import escape
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.document import Count, Named, Usd
 from vibe_gate.domain.summary import CostBasis
-from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile, TurnGit, TurnTodo
+from vibe_gate.domain.turn import (
+    TODO_STATUSES,
+    SeedModel,
+    TodoStatus,
+    TurnChain,
+    TurnFile,
+    TurnGit,
+    TurnTodo,
+)
 
 MAX_LISTED_FILES = 20_000
 """Changed files in a turn's summary; its patch has all of them."""
@@ -130,6 +138,8 @@ class TurnSummary(SeedModel, frozen=True, kw_only=True):
     more_todos: Count | None = None
     """Todos beyond those in `todos`; None if there are none."""
     redacted: Redacted = Redacted()
+    chain: TurnChain | None = None
+    """None of a turn that began with no other's files."""
 
 
 class HookMark(Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar, overload
 
 import pytest
 from msgspec import Struct
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from vibe_gate.agent import Stop
 from vibe_gate.context.listeners import unheard
@@ -47,15 +47,16 @@ from vibe_gate.faces.pytest_plugin.plugin_wire import (
 from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.trusted import own_gate
-from vibe_gate.gateway import find_upstream
 from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
+from vibe_gate.run.handed_over import Context, results_in
+from vibe_gate.run.judged_result import MakePlan, plan_judgement, read_judgement
 from vibe_gate.run.run_request import RunRequest, one_agent, plan_of
-from vibe_gate.run.stage_request import Context, Watcher
+from vibe_gate.run.stage_request import Watcher
 from vibe_gate.run.stage_result import StageResult, model_use_in
 from vibe_gate.run.walk import walk_workflow
-from vibe_gate.run.workflow_plan import Plan, Workflow
+from vibe_gate.run.workflow_plan import Workflow
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.changed_files import FileChange
 from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
@@ -83,10 +84,6 @@ _Ends = Literal["undecided", "checked", "accepted"]
 """What a session that did not end well makes of a test: undecided (a judge's, a workflow's),
 failed, or nothing.
 """
-
-JUDGE = """\
-You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
-them where the question needs it. Give one answer, in the form that is asked for."""
 
 _GATE = pytest.StashKey[Gate]()
 
@@ -128,11 +125,6 @@ class _Run(Struct):
     at_work: bool = True
     done: WorkflowRun | None = None
     """What was recorded of it; None while it is at work."""
-
-    @property
-    def patch(self) -> bytes:
-        """What it made."""
-        return self.done.made if self.done else b""
 
 
 class Vibe:
@@ -193,13 +185,14 @@ class Vibe:
             self._find_definition(
                 chosen.agent_named, agent
             )  # before a missing cassette hides that there is none
+        results = results_in(context)
         run = self._begin(workspace)
 
         async def carry_out(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
             plan = one_agent(
                 agent,
                 prompt,
-                context=context,
+                context=results,
                 resume=resume or "",
                 schema=schema,
                 model=model,
@@ -210,7 +203,8 @@ class Vibe:
             limits = {"timeout_s": timeout_s, "max_cost_usd": max_cost_usd}
             return await self._carry_out(run, ends=ends, plan=plan, **limits)
 
-        execution = AgentExecution(carry_out)
+        redactor = Redactor(read_test_environment().variables)
+        execution = AgentExecution(carry_out, redactor, now)
         if watch is not None:
             execution.watch(watch)
         self._executions.append(execution)
@@ -280,11 +274,19 @@ class Vibe:
             if isinstance(rubric, str)
             else rubric
         )
+        plan = plan_judgement(result, chosen_rubric, instructions, answer)
+        run = await self._judge(result, plan, needed=answer is not None)
         if answer is None:
-            if chosen_rubric is None or instructions is not None:
-                raise UsageError("Without `answer`, vibe.judge takes a rubric and no instructions.")
-            return await self._judge_by_rubric(result, chosen_rubric, throw_on_fail=throw_on_fail)
-        filled = await self._judge_by_answer(result, chosen_rubric, instructions or "", answer)
+            summary = run.review.summary
+            if throw_on_fail and summary.outcome == "fail":
+                *findings, verdict = sentences.concise_lines(summary)
+                raise AssertionError("\n".join([verdict, *findings]))
+            return summary
+        with self._remember_errors():
+            try:
+                filled = read_judgement(run, answer)
+            except AgentFailed as error:
+                raise Inconclusive(str(error), UNDECIDED["no_answer"]) from None
         if throw_on_fail and getattr(filled, "passed", None) is False:
             raise AssertionError(
                 "\n".join(
@@ -343,61 +345,11 @@ class Vibe:
 
     # Judges
 
-    async def _judge_by_rubric(
-        self, result: RunResult, rubric: Rubric, *, throw_on_fail: bool
-    ) -> Summary:
+    async def _judge(self, result: RunResult, plan: MakePlan, *, needed: bool) -> WorkflowRun:
+        """The run of a judge in the workspace of the run that made the result."""
         judged_run = self._run_of(result)
-        environment = read_test_environment()
-        needs_model = bool(rubric.judge_criteria) and self._wire.mode != "replay"
-
-        def plan(gate: Gate) -> Plan:
-            if needs_model and find_upstream(environment.variables) is None:
-                raise GatewayError(
-                    "No credentials for a model were found; `vibe-gate doctor` says what can be set."
-                )
-            return Plan(
-                id="judge",
-                steps=lambda wf: wf.stage("judge", rubrics=[rubric]),
-                patch=judged_run.patch,
-            )
-
-        run = self._begin(judged_run.workspace, needed=False, judges=True)
-        summary = (await self._carry_out(run, plan=plan)).review.summary
-        if throw_on_fail and summary.outcome == "fail":
-            *findings, verdict = sentences.concise_lines(summary)
-            raise AssertionError("\n".join([verdict, *findings]))
-        return summary
-
-    async def _judge_by_answer(
-        self, result: RunResult, rubric: Rubric | None, instructions: str, answer: type[M]
-    ) -> M:
-        judged_run = self._run_of(result)
-
-        def plan(gate: Gate) -> Plan:
-            criteria = rubric.judge_criteria if rubric else ()
-            questions = "\n".join(f"- {criterion.question}" for criterion in criteria)
-            prompt = "\n\n".join(filter(None, [questions, instructions]))
-            if not prompt:
-                raise UsageError(
-                    "vibe.judge asks nothing: give it a rubric with questions, or instructions."
-                )
-            make_plan = one_agent(
-                Agent(id="judge", system_prompt=JUDGE),
-                prompt,
-                context=result,
-                schema=answer.model_json_schema(),
-                patch=judged_run.patch,
-            )
-            return make_plan(gate)
-
-        run = self._begin(judged_run.workspace, judges=True)
-        workflow_run = await self._carry_out(run, plan=plan)
-        with self._remember_errors():
-            try:
-                return answer.model_validate(workflow_run.results[0].answer)
-            except ValidationError as error:
-                reason = f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
-                raise Inconclusive(reason, UNDECIDED["no_answer"]) from None
+        run = self._begin(judged_run.workspace, needed=needed, judges=True)
+        return await self._carry_out(run, plan=plan)
 
     def _run_of(self, result: RunResult) -> _Run:
         folder = result.bundle_dir
