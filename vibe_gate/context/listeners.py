@@ -45,6 +45,9 @@ class StageStep(Struct, frozen=True, kw_only=True):
     ok: bool | None = None
     """Of a tool call that has ended: whether it succeeded."""
 
+    tokens: int = 0
+    """Of usage: those of one answer of the model."""
+
     answers: int = 0
     """How often the agent's model has answered in this turn."""
 

@@ -332,6 +332,7 @@ class AgentTurns:
             tool=step.tool,
             target=self._run.redactor.text(target)[:SHOWN_TARGET] if target else "",
             ok=step.ok,
+            tokens=step.tokens.get("input", 0) + step.tokens.get("output", 0),
             answers=answers,
         )
 

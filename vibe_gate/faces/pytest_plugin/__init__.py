@@ -9,6 +9,8 @@ costs        what they cost, at the end
 pages        HTML pages of the runs, below `--vibe-report`
 tally        how the tests of agents ended
 coroutine_tests  tests that are coroutines, if no other plugin runs them
+live_display  what agents do, while they do it
+terminal_line  the line that it rewrites
 marker       the marker `vibe`, and which repetition is under way
 attempts     each time a test was carried out
 
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vibe_gate.faces.pytest_plugin.marker import MARKER
+from vibe_gate.faces.pytest_plugin.marker import DISPLAY, MARKER
 
 if TYPE_CHECKING:
     from vibe_gate.faces.pytest_plugin.repo import VibeRepo
@@ -87,6 +89,7 @@ def _usd(text: str) -> float:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker; stop before any agent is paid if reports cannot be written."""
     config.addinivalue_line("markers", MARKER)
+    config.pluginmanager.register(_EndReports(config), "vibe_gate_end_reports")
     if folder := config.getoption("--vibe-report"):
         from vibe_gate.errors import StorageError, UsageError
         from vibe_gate.faces.pytest_plugin import pages
@@ -193,8 +196,9 @@ def pytest_runtest_makereport(
     """Tell what could not be decided, or not be carried out, from what failed."""
     if not (_uses_agents(item) or hasattr(item, "vibe_case")):
         return (yield)
-    from vibe_gate.faces.pytest_plugin import attempts, plugin_wire
+    from vibe_gate.faces.pytest_plugin import attempts, live_display, plugin_wire
 
+    live_display.display_of(item.config).end_phase()
     if call.when == "call" and call.excinfo is None:
         # A test that catches it would pass, whatever its agents did.
         call.excinfo = plugin_wire.find_caught_error(item)
@@ -206,6 +210,40 @@ def pytest_runtest_makereport(
         plugin_wire.classify_report(report, item, call.excinfo)
     attempts.note_attempt(item, report)
     return report
+
+
+class _EndReports:
+    """Says what agents used that were not shown at work; pytest tells of reports without its
+    config.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """After pytest's own words on the test."""
+        if report.when == "teardown" and _has_runs(report):
+            from vibe_gate.faces.pytest_plugin import live_display
+
+            live_display.display_of(self._config).report_end(report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Leave the terminal to pytest, also after Ctrl-C in a test."""
+    _end_display(session.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_enter_pdb(config: pytest.Config) -> None:
+    """Leave the terminal to the debugger."""
+    _end_display(config)
+
+
+def _end_display(config: pytest.Config) -> None:
+    if DISPLAY in config.stash:
+        config.stash[DISPLAY].end_phase()
 
 
 def pytest_report_teststatus(

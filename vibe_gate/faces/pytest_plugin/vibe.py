@@ -15,10 +15,10 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar, overload
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import asdict
 from pydantic import BaseModel
 
 from vibe_gate.agent import Stop
-from vibe_gate.context.listeners import unheard
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
@@ -32,6 +32,7 @@ from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import AgentFailed, GatewayError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
+from vibe_gate.faces.pytest_plugin.live_display import Activity, display_of
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
 from vibe_gate.faces.pytest_plugin.plugin_wire import (
     LEFT_OPEN,
@@ -145,6 +146,7 @@ class Vibe:
         self.sync = SyncVibe(self)
         self.errors: list[InfrastructureError] = []
         """What could not be decided or carried out, in case the test catches it."""
+        self._activity = Activity(item, display_of(item.config))
         self._limits = Limits.of(item)
         self._wire = TestWire(item, self._limits.max_usd, item.stash.get(REPETITION, 1))
         self._executions: list[AgentExecution] = []
@@ -432,7 +434,7 @@ class Vibe:
                 start=run.workspace,
                 environment=self._environment_of(run.workspace),
                 clock=now,
-                progress=unheard,
+                **asdict(self._activity.listeners),
             )
         except GatewayError:
             if self._wire.mode == "replay" and run.cassette and not run.cassette.is_dir():
@@ -467,6 +469,7 @@ class Vibe:
         bundle = str(run.bundle)
         if run.bundle.is_relative_to(root):
             bundle = os.path.relpath(run.bundle, root)
+        self._activity.end_run(summary.workflow, use)
         note_run(
             self.task,
             use,
