@@ -211,7 +211,7 @@ def nested(unit: str, times: int) -> str:
         ("a.js", nested("[", 100_000)),
         ("a.c", nested("{", 100_000)),
         ("a.java", nested("a<", 50_000)),
-        ("a.rs", nested("if(a)", 50_000)),
+        ("a.rs", nested("if(a)", 20_000)),
         ("a.sh", nested("if(a)", 50_000)),
         ("a.ts", nested("a<b,", 50_000)),
     ],
