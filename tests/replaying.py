@@ -99,17 +99,20 @@ class History:
     def replayed(self, *runs: Summary, **trial: Any) -> list[ReplayRow]:
         return self.replayed_by_name(*((run.run_id, run.key) for run in runs), **trial)
 
-    def replayed_by_name(self, *runs: tuple[str, str], **trial: Any) -> list[ReplayRow]:
+    def replayed_by_name(
+        self, *runs: tuple[str, str], gates: dict[str, Gate] | None = None, **trial: Any
+    ) -> list[ReplayRow]:
+        """`gates`: those that the runs of one batch share."""
         asked = ReviewRequest(Selection("range"), definitions="worktree")
         tried = ReplayTrial(Batch("b"), **trial)
-        gates = dict[str, Gate]()
+        batch_gates = {} if gates is None else gates
         with open_repository(self.path, read_environment(self.environ)) as repository:
             return [
                 asyncio.run(
                     replay_run_in(
                         ReplayTask(self.path, run_id, key, asked, tried),
                         repository,
-                        gates,
+                        batch_gates,
                         clock=lambda: datetime.now(UTC),
                     )
                 )

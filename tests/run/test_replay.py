@@ -24,6 +24,7 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.environment import read_environment
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.replayed import (
     NOT_YET,
@@ -64,6 +65,28 @@ def history(tmp_path: Path, environ: dict[str, str]) -> Iterator[History]:
 def checked(tmp_path: Path, environ: dict[str, str]) -> History:
     """Its rubric is a check: a line that ends in `pass` blocks."""
     return History(Repo(tmp_path / "repo", environ), environ, None)
+
+
+def test_the_built_in_gate_is_read_once_for_a_batch_but_not_for_a_change_that_brings_its_own(
+    checked,
+):
+    checked.repo.git("rm", "-rq", ".vibe-gate")
+    checked.base = checked.repo.commit("No gate")
+    runs = [checked.reviewed(number) for number in range(3)]
+    checked.repo.git("checkout", "-q", "--detach", checked.base)
+    checked.forbid("pass$")
+    checked.repo.commit("A gate", **{"src/load.py": "x = 1\n"})
+    bringing_run = walked(checked.path, checked.environ).summary
+    checked.repo.git("checkout", "-q", "--detach", checked.base)
+    gates: dict[str, Gate] = {}
+    names = [(run.run_id, run.key) for run in (*runs, bringing_run)]
+    *rows, bringing_row = checked.replayed_by_name(*names, gates=gates)
+    assert [row.why for row in (*rows, bringing_row)] == [""] * 4
+    assert gates["b"].origin == "built-in"
+    replay = read_bundle(checked.path / bringing_row.bundle)
+    assert replay.run_document["trusted"]["origin"] == "bootstrap"
+    (again,) = checked.replayed_by_name(names[0], gates={"b": gates["b"]})
+    assert again.changes == rows[0].changes
 
 
 @pytest.mark.slow

@@ -40,7 +40,9 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.errors import GateError, StorageError, UsageError
+from vibe_gate.gate.agents import CLAUDE_AGENTS
 from vibe_gate.gate.chosen import rubrics_for
+from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote
@@ -239,13 +241,27 @@ def _gate_of_batch(
     they are none.
     """
     batch = task.trial.batch.digest
-    if batch in gates:
-        return gates[batch]
+    # A snapshot of the definitions on disk for each change would take longer than its checks.
+    known_gate = gates.get(batch)
+    if known_gate is not None and _is_for_change(known_gate, repository, change):
+        return known_gate
     gate = gate_for(repository, change, base=None, definitions=task.request.definitions)
-    # It is the same for each change; a snapshot for each would take longer than its checks.
-    if gate.origin == "trusted":
+    if _is_for_change(gate, repository, change):
         gates[batch] = gate
     return gate
+
+
+def _is_for_change(gate: Gate, repository: Repository, change: Change) -> bool:
+    """Whether the gate would be the same for any change like this one: the named definitions, or
+    the built-in ones of a change that brings none.
+    """
+    if gate.origin != "built-in":
+        return gate.origin == "trusted"
+    tree = repository.tree(change.after)
+    definitions: list[str] = []
+    for folder in (FOLDER, CLAUDE_AGENTS):
+        definitions += (*tree.list(folder), *tree.links(folder))
+    return not definitions
 
 
 def unreplayed_row(task: ReplayTask, reason: str) -> ReplayRow:
