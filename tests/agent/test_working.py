@@ -15,7 +15,8 @@ from scripted_messages_api import Hang, ToolUse, Turn, Usage
 from wire import Notes, answering, conversing, hold, session_in
 
 from vibe_gate import agent
-from vibe_gate.agent.allowed import PROTECTED, refusal_of_call
+from vibe_gate.agent.allowed import refusal_of_call
+from vibe_gate.domain.agent import PROTECTED
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.gateway import Gateway, find_upstream
