@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import UNSET
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import safe, shorten_text
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, short
 from vibe_gate.errors import PASS, POLICY_CHANGED
@@ -84,9 +84,7 @@ def check_title(report: Report) -> str:
     title = safe(" · ".join([claimed_verdict(report), *deciding_facts(report)]))
     if not report.blocks and report.summary.exit_code != PASS:
         title = f"would have failed: {title}"
-    if len(title) <= MAX_TITLE:
-        return title
-    return title[: MAX_TITLE - 1] + "…"
+    return shorten_text(title, MAX_TITLE)
 
 
 def annotate_finding(finding: Finding, report: Report) -> CheckAnnotation | None:

@@ -30,8 +30,10 @@ _STATE = re.compile(r"<!-- vibe-gate:state ([A-Za-z0-9+/=_-]{1,20000}) -->\Z")
 
 def comment_marker(name: str = "") -> str:
     """The first line of our comment; `name` tells several gates of one repository apart."""
+    if not name:
+        return "<!-- vibe-gate:summary -->"
     plain = _NAME.sub(lambda match: f"%{ord(match[0]):x}", name[:100]).replace("--", "-%2d")
-    return f"<!-- vibe-gate:summary{' ' + plain if plain else ''} -->"
+    return f"<!-- vibe-gate:summary {plain} -->"
 
 
 MARKER = comment_marker()
@@ -52,7 +54,9 @@ def render_comment(report: Report, downgrades: Sequence[str] = ()) -> str:
 
 
 def _state(report: Report) -> RoundState:
-    run = report.round.run or (report.links.run if report.links else 0)
+    run = report.round.run
+    if not run and report.links:
+        run = report.links.run
     state = report.round.state
     if not report.claimed:  # what a fork says of its cost is no figure of this repository
         state = state.with_cost(report.usd)

@@ -193,7 +193,10 @@ def test_fold(proof: Proof) -> str:
     if not proof.test:
         return ""
     text, omitted_lines = cut_lines(proof.test, MAX_TEST)
-    test = fence_code(text, "python" if proof.path.endswith(".py") else "")
+    language = ""
+    if proof.path.endswith(".py"):
+        language = "python"
+    test = fence_code(text, language)
     if omitted_lines:
         test += f"\n\n{counted(omitted_lines, 'more line')}; summary.json has all of it."
     command = f"To repeat it: {escape_code(proof.command)}"

@@ -34,7 +34,10 @@ def is_commit(text: str) -> bool:
 
 def link_commit(id: str, links: Links | None) -> str:
     """A commit by its short id, linked where the forge is known."""
-    return link_code(id[: sentences.SHORT_ID], links.commit(id) if links and is_commit(id) else "")
+    address = ""
+    if links and is_commit(id):
+        address = links.commit(id)
+    return link_code(id[: sentences.SHORT_ID], address)
 
 
 def list_first(things: Sequence[Thing], show: Callable[[Thing], str]) -> str:

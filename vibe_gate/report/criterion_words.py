@@ -46,11 +46,12 @@ def count_words(findings: Sequence[Finding]) -> str:
     """How many findings, and how many remarks: "2 findings, 1 remark"; "" without any."""
     remark_count = sum(map(_is_remark, findings))
     finding_count = len(findings) - remark_count
-    words = [
-        counted(finding_count, "finding") if finding_count else "",
-        counted(remark_count, "remark") if remark_count else "",
-    ]
-    return ", ".join(filter(None, words))
+    counts = []
+    if finding_count:
+        counts.append(counted(finding_count, "finding"))
+    if remark_count:
+        counts.append(counted(remark_count, "remark"))
+    return ", ".join(counts)
 
 
 def outcome_with_remarks(criterion: CriterionResult, findings: Sequence[Finding]) -> str:

@@ -268,7 +268,9 @@ def _tracks_after(reviewed: ReviewedRound, tracks: Sequence[_Track]) -> list[_Tr
             continue
         continued.add(earlier)
         track = tracks[earlier]
-        back_in = track.back_in if track.repaired_in is None else reviewed.number
+        back_in = track.back_in
+        if track.repaired_in is not None:
+            back_in = reviewed.number
         new_tracks.append(_Track(finding=finding, found_first=track.found_first, back_in=back_in))
     for position, track in enumerate(tracks):
         if position in continued or settled.issuperset(track.finding.fingerprints):

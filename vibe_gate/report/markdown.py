@@ -21,7 +21,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import counted, safe, shorten_text
 
 MAX_PROSE = 1_000
 """Characters of one text among others; a reason has 280."""
@@ -56,8 +56,8 @@ _OPENS = re.compile(r"[-+=.:]+\Z|[0-9]+[.)]\Z")
 
 def escape_prose(text: str, limit: int = MAX_PROSE) -> str:
     """Words on one line, `limit` characters at most; "" for blank text."""
-    words = safe(" ".join(_shorten(text, 4 * limit).split()))
-    return "".join(_phrases(_shorten(words, limit)))
+    words = safe(" ".join(shorten_text(text, 4 * limit).split()))
+    return "".join(_phrases(shorten_text(words, limit)))
 
 
 def _phrases(text: str) -> Iterable[str]:
@@ -105,7 +105,7 @@ def escape_code(text: str, limit: int = MAX_CODE) -> str:
     """
     if not text:
         return ""
-    return _span(_shorten(safe(_shorten(text, 4 * limit)), limit))
+    return _span(shorten_text(safe(shorten_text(text, 4 * limit)), limit))
 
 
 def _span(text: str) -> str:
@@ -145,7 +145,7 @@ def escape_html_code(text: str, limit: int = MAX_CODE) -> str:
     """The text within our own HTML, as code: there Markdown is not read, and GitHub looks for
     mentions all the same.
     """
-    return f"<code>{escape_html_words(_shorten(safe(_shorten(text, 4 * limit)), limit))}</code>"
+    return f"<code>{escape_html_words(shorten_text(safe(shorten_text(text, 4 * limit)), limit))}</code>"
 
 
 def escape_html_words(text: str) -> str:
@@ -269,12 +269,6 @@ def _choose_blocks(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> 
         fitting.add(index)
         room -= sizes[index]
     return fitting
-
-
-def _shorten(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return text[: limit - 1] + "…"
 
 
 def _longest(char: str, text: str) -> int:

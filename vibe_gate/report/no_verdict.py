@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import safe, shorten_text
 from vibe_gate.forge import CheckRun
 from vibe_gate.report import queries
 from vibe_gate.report.annotations import MAX_TITLE
@@ -68,7 +68,7 @@ def no_verdict_check(no_verdict: NoVerdict) -> CheckRun:
     """The check run: as the comment."""
     title = safe(f"{HEADLINE} · {queries.reason_in_words(no_verdict.reasons[0])}")
     return CheckRun(
-        title=title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…",
+        title=shorten_text(title, MAX_TITLE),
         summary=fit_blocks(_blocks(no_verdict), MAX_COMMENT, _PLACES),
         text="",
         conclusion="failure" if no_verdict.blocks else "neutral",

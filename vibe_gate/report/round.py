@@ -135,8 +135,11 @@ def next_round(
     for name, reported in reported_by_name.items():
         if reported.fixed and name not in findings_by_name:
             earlier.fixed.append(reported)
+    number, run = previous.number, previous.run
+    if not is_same_head:
+        number, run = min(previous.number + 1, MAX_NUMBER), 0
     return Round(
-        number=previous.number if is_same_head else min(previous.number + 1, MAX_NUMBER),
+        number=number,
         head=head,
         new=tuple(current.new.values()),
         open=tuple(current.open),
@@ -146,7 +149,7 @@ def next_round(
         unanswered=tuple(earlier.unanswered),
         unraised=tuple(earlier.unraised),
         open_before=tuple(current.open_before),
-        run=previous.run if is_same_head else 0,
+        run=run,
         usd_before=previous.usd,
         runs_before=previous.runs,
     )
