@@ -317,6 +317,43 @@ def test_without_a_loop(vibe, vibe_repo):
 """
 
 
+CHAINED = """
+from vibe_gate import Agent, Criterion, Rubric, workflow
+
+OTHER = Agent(id="other", tools=("Read", "Write"))
+POOR = {"pattern": "poor"}
+NOT_POOR = Criterion(id="c", kind="check", check="forbidden-pattern", options=POOR, must=True)
+
+
+@workflow("once")
+async def once(wf):
+    result = await wf.stage("write", agent=OTHER, prompt="Write poor")
+    assert result.passed
+
+
+async def test_chain(vibe, vibe_repo):
+    first = await vibe.run("fixer", "Write poor")
+    second = await vibe.run(OTHER, "Write good", context=first)
+    assert "# poor" in second.files.get("src/load.py").before.text()
+    assert [turn.stage for turn in second.chain.turns] == ["fixer", "other"]
+    assert "TODO" in second.chain.files.get("src/load.py").before.text()
+    rubric = Rubric(id="not-poor", criterion=[NOT_POOR])
+    assert (await vibe.judge(second, rubric)).passed
+    assert not (await vibe.judge(first, rubric, throw_on_fail=False)).passed
+    assert (await vibe.workflow(once)).summary.passed
+"""
+
+
+def test_a_chain_of_runs_is_judged_and_a_workflow_made_in_python_is_run(
+    project, monkeypatch, quick
+):
+    project.makepyfile(test_chain=CHAINED)
+    with answering(agent(), repeat_last=True) as model:
+        use(monkeypatch, model)
+        done = project.runpytest_subprocess("--vibe-wire", "live")
+    done.assert_outcomes(passed=1)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_an_agent_that_fails_fails_its_test_and_what_cannot_be_run_is_an_error(

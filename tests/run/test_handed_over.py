@@ -378,6 +378,21 @@ def test_what_is_no_patch_is_refused(repo, play, bundle, text):
     assert play.requests == []
 
 
+@quick
+def test_a_patch_that_is_too_large_is_refused(repo, play, bundle):
+    line = b"+" + b"x" * 1_000_000 + b"\n"
+    with open(bundle / "turn.patch", "wb") as file:
+        file.write(section("src/a.py"))
+        file.writelines([line] * 101)
+
+    async def main() -> None:
+        with pytest.raises(GateError, match=r"turn\.patch of .* has more than 100,000,000 bytes"):
+            await run_agent(READER, "Look.", context=read_bundle(bundle))
+
+    play(main, says("Never asked."))
+    assert play.requests == []
+
+
 CHAINS = {
     "itself": {"stage": "a", "testId": "20260101T000000000Z-00000000/fixer/turn-001"},
     "elsewhere": {"stage": "a", "testId": "20260101T000000000Z-00000000/../../turn-001"},
