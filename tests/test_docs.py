@@ -3,10 +3,12 @@ to type works.
 
 Each block of code is run or read by what it is for, or a comment above it says why not:
 
-    <!-- not run: REASON -->                  a command that this test cannot run
-    <!-- run: in PLACE, exit N -->            commands for a folder of PLACES, whose last one ends with N
+    <!-- not run: REASON -->                  a block that this test cannot run
+    <!-- run: in PLACE, exit N -->            commands or Python for a folder of PLACES, whose last one ends with N
 
-Commands of a page run in the order of the page, in one repository for each place.
+Commands of a page run in the order of the page, in one repository for each place. Python runs by
+itself, below the imports of the blocks before it, and so does each coroutine that it defines; tests
+are the files of the place "suite". NOT_RUN is how many blocks cannot be run.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +32,7 @@ import pytest
 import signing
 import yaml
 from repos import GOOD, RUBRIC, Repo
-from scripted_messages_api import Text, Turn
+from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn
 from text_tree import text_tree
 from wire import answering
 
@@ -112,7 +115,7 @@ def project(path: Path, environ: Mapping[str, str]) -> Repo:
 
 
 def agents(path: Path, environ: Mapping[str, str]) -> Repo:
-    """The example with agents, and a workflow more; an uncommitted change."""
+    """The example with agents, a workflow and a rubric more; an uncommitted change."""
     shutil.copytree(ROOT / "examples" / "agents", path)
     repo = Repo(path, environ)
     flow = (
@@ -120,7 +123,11 @@ def agents(path: Path, environ: Mapping[str, str]) -> Repo:
         .read_text()
         .replace("loop-toml", "review-and-fix")
     )
-    repo.commit("First", **{".vibe-gate/workflows/review-and-fix.toml": flow, "src/load.py": GOOD})
+    definitions = {
+        ".vibe-gate/workflows/review-and-fix.toml": flow,
+        ".vibe-gate/rubrics/quality.toml": RUBRIC,
+    }
+    repo.commit("First", **definitions, **{"src/load.py": GOOD})
     repo.write("src/load.py", GOOD + "\n\nlimit = 3\n")
     return repo
 
@@ -152,8 +159,29 @@ def reviewed(path: Path, environ: Mapping[str, str]) -> Repo:
     return repo
 
 
+def suite(path: Path, environ: Mapping[str, str]) -> Repo:
+    """The example with agents, and the tests that the guide to pytest shows."""
+    repo = agents(path, environ)
+    tests = [block.text for block in blocks("docs/guides/pytest.md") if block.place == "suite"]
+    python_texts = [text for text in tests if "def test_" in text]
+    repo.write("tests/test_page.py", "\n\n".join(python_texts))
+    return repo
+
+
+def edit_ledger(asked: MessagesRequest) -> Turn:
+    """An agent that repairs what the guide's first test shows."""
+    answers = sum(message["role"] == "assistant" for message in asked.body["messages"])
+    if answers == 0:
+        return Turn(ToolUse("Read", {"file_path": "src/ledger.py"}))
+    if answers == 1:
+        texts = {"old_string": "return open(path).read()", "new_string": "return ''"}
+        return Turn(ToolUse("Edit", {"file_path": "src/ledger.py", **texts}))
+    return Turn(Text("Done."))
+
+
 PLACES: dict[str, Callable[[Path, Mapping[str, str]], Repo]] = {
     "project": project, "agents": agents, "cases": cases, "reviewed": reviewed,
+    "suite": suite,
 }  # fmt: skip
 
 
@@ -174,12 +202,13 @@ def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
         pytest.skip("jq is not installed here")
     repo = PLACES[place](tmp_path / "place", environ)
     path = f"{forked.programs()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    with answering(Turn(Text("Done.")), repeat_last=True) as model:
+    step = edit_ledger if place == "suite" else Turn(Text("Done."))
+    with answering(step, repeat_last=True) as model:
         given = {
             **environ,
             "PATH": path,
             "BROWSER": "true",
-            **(model.environ if place == "agents" else {}),
+            **(model.environ if place in ("agents", "suite") else {}),
         }
         for block in commands:
             argv = ["bash", "-ec", block.text]
@@ -187,6 +216,47 @@ def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
             said = f"{block.text}\n{done.stdout}\n{done.stderr}"
             assert done.returncode == block.exit_code, said
             assert "this is a bug" not in said
+
+
+DRIVER = """
+import asyncio, inspect
+for value in list(globals().values()):
+    if inspect.iscoroutinefunction(value) and value.__module__ == "__main__":
+        asyncio.run(value())
+"""
+
+
+def python_runs() -> Iterator[tuple[str, int]]:
+    """The blocks of Python that are run: the page, and the number of the block on it."""
+    for page in NAMES:
+        for number, block in enumerate(blocks(page)):
+            if block.language == "python" and block.word == "run" and block.place != "suite":
+                yield page, number
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("page", "number"), python_runs())
+def test_what_a_page_shows_in_python_runs(page, number, tmp_path, environ):
+    *earlier_blocks, block = blocks(page)[: number + 1]
+    imports: list[str] = []
+    for earlier in earlier_blocks:
+        if earlier.language == "python":
+            imports += re.findall(r"^(?:from|import) .*$", earlier.text, re.MULTILINE)
+    repo = PLACES[block.place](tmp_path / "place", environ)
+    subprocess.run(
+        [forked.programs() / "vibe-gate", "review", "--no-judge"], cwd=repo.path, env=environ
+    )
+    with answering(Turn(Text("Done.")), repeat_last=True) as model:
+        script = "\n".join([*imports, block.text, DRIVER])
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=repo.path,
+            env={**environ, **model.environ},
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == block.exit_code, f"{block.text}\n{done.stdout}\n{done.stderr}"
 
 
 # What is written down is read by what it is for.
@@ -250,9 +320,26 @@ def toml(text: str) -> None:
 READERS = {"toml": toml, "python": python, "yaml": configuration, "json": json.loads}
 
 
+NOT_RUN = {"sh": 44, "text": 2, "toml": 2, "yaml": 1, "python": 5}
+"""By language, the blocks with a reason why they are not run. Python is compiled all the same, and
+YAML held against GitHub's rules (.ci/actions).
+"""
+
+
+def test_no_more_blocks_than_these_are_not_run():
+    """A block more: have it run, or change the number with the reason."""
+    counts = Counter()
+    for page in NAMES:
+        counts.update(block.language for block in blocks(page) if block.word == "not run")
+    assert counts == NOT_RUN
+
+
 @pytest.mark.parametrize("page", [page for page in NAMES if blocks(page)])
 def test_every_block_of_code_is_run_or_read_or_says_why_not(page):
     for block in blocks(page):
+        if block.language == "python":
+            python(block.text)
+            assert block.word, f"neither run, nor is it said why not: {block.text[:200]}"
         if block.word == "not run":
             assert block.about
             assert [
