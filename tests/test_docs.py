@@ -287,7 +287,7 @@ def definition(text: str) -> dict[str, str]:
         }
     if "suppression" in written:
         return {"suppressions.toml": whole}
-    if "system_prompt" in written:
+    if "system_prompt" in written or "setup" in written:
         return {f"agents/{written['id']}.toml": whole}
     if "expect" in written:
         return {"cases/x/case.toml": whole, "cases/x/after/a.py": "a = 1\n"}

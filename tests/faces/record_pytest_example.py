@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -75,12 +76,14 @@ def agent(asked: MessagesRequest) -> Turn:
     return turns[step]
 
 
-def main() -> None:
-    """Run the example with a scripted model behind the real CLI."""
+def record(example: Path, agent: Callable[[MessagesRequest], Turn]) -> int:
+    """Run the example with a scripted model behind the real CLI, and keep its cassettes; pytest's
+    exit code.
+    """
     with tempfile.TemporaryDirectory() as folder:
         suite, home = Path(folder) / "suite", Path(folder) / "home"
         home.mkdir()
-        shutil.copytree(EXAMPLE, suite, ignore=shutil.ignore_patterns("cassettes"))
+        shutil.copytree(example, suite, ignore=shutil.ignore_patterns("cassettes"))
         with answering(agent, repeat_last=True) as model:
             environ = clean_environ(home) | model.environ
             subprocess.run(["git", "init", "-q", suite], check=True, env=environ)
@@ -93,10 +96,10 @@ def main() -> None:
                 "--vibe-wire=record",
             ]
             code = subprocess.run(command, cwd=suite, env=environ).returncode
-        shutil.rmtree(EXAMPLE / "cassettes", ignore_errors=True)
-        shutil.copytree(suite / "cassettes", EXAMPLE / "cassettes")
-    sys.exit(code)
+        shutil.rmtree(example / "cassettes", ignore_errors=True)
+        shutil.copytree(suite / "cassettes", example / "cassettes")
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(record(EXAMPLE, agent))

@@ -10,6 +10,8 @@ from typing import Any
 
 from vibe_gate.domain.verdict import ANSWER_TOOL
 
+SKILL_TOOL = "Skill"
+READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS"})
 _MCP = "mcp__"
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _PATTERN_KEYS = {"Glob": ("pattern",), "Grep": ("glob",)}
@@ -22,11 +24,13 @@ def refusal_of_call(
     tools: tuple[str, ...],
     cwd: Path,
     protected: frozenset[str] = frozenset(),
+    readable: tuple[Path, ...] = (),
 ) -> str | None:
     """Why this call must not run, or None if it may.
 
     Paths are followed through symlinks, as the tool would; a call whose input is not understood is
-    refused. `protected` are names at the root of `cwd` that no call may reach. What a command of
+    refused. `protected` are names at the root of `cwd` that no call may reach, `readable` other
+    folders that calls may read. What a command of
     Bash or an MCP server does cannot be told from its input: a listed one runs, and only the
     isolation of its process holds it.
     """
@@ -39,6 +43,8 @@ def refusal_of_call(
     root = Path(os.path.realpath(cwd))
     for path in _paths(name, tool_input):
         target = _target(path, root)
+        if name in READING_TOOLS and any(_target(path, folder, root) for folder in readable):
+            continue
         if target is None:
             return "Only files below the working directory can be reached."
         parts = [part.casefold() for part in target.relative_to(root).parts]
@@ -86,11 +92,13 @@ def _literal_part(pattern: str) -> str:
     return "/" if start.startswith("/") else "."
 
 
-def _target(path: object, root: Path) -> Path | None:
-    """The file that the tool would reach, None outside of `root` and of what is no path."""
+def _target(path: object, root: Path, cwd: Path | None = None) -> Path | None:
+    """The file that the tool would reach, None outside of `root` and of what is no path. `cwd`: if
+    it is another than `root`.
+    """
     if not isinstance(path, str) or "\0" in path:
         return None
     if path.startswith("~"):
         return None  # the tool would expand it
-    target = Path(os.path.realpath(root / path))
-    return target if target.is_relative_to(root) else None
+    target = Path(os.path.realpath((cwd or root) / path))
+    return target if target.is_relative_to(os.path.realpath(root)) else None

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from claude_agent_sdk import (
     ClaudeAgentOptions,
@@ -30,13 +30,25 @@ from claude_agent_sdk import (
     create_sdk_mcp_server,
     project_key_for_directory,
 )
-from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput, McpServerConfig
+from claude_agent_sdk.types import (
+    HookEvent,
+    HookInput,
+    HookJSONOutput,
+    McpServerConfig,
+    SystemPromptPreset,
+)
 
 from vibe_gate.agent import mcp_servers, transcript
-from vibe_gate.agent.allowed import built_in, refusal_of_call
+from vibe_gate.agent.allowed import SKILL_TOOL, built_in, refusal_of_call
 from vibe_gate.agent.cli_process import CliProcess
 from vibe_gate.agent.protocols import SessionRecord
 from vibe_gate.agent.session_end import ObservedSession
+from vibe_gate.agent.setup_home import (
+    leads_outside,
+    project_folder,
+    readable_folders,
+    write_setup,
+)
 from vibe_gate.agent.turn_request import (
     Image,
     ProgressKind,
@@ -100,6 +112,10 @@ OBSERVED: tuple[HookEvent, ...] = (
     "PermissionRequest",
 )
 
+# The SDK's list of events lacks these; the CLI has them.
+OBSERVED_OF_SETUP = cast("tuple[HookEvent, ...]", ("InstructionsLoaded", "UserPromptExpansion"))
+"""Which files were loaded as instructions, and that a command was expanded."""
+
 
 async def observe_session(
     turn: TurnRequest,
@@ -110,12 +126,18 @@ async def observe_session(
     metered: bool,
     clock: Callable[[], float] = time.time,
 ) -> ObservedSession:
-    """Hold the session of a turn from start to end. AgentError: an MCP server did not start.
+    """Hold the session of a turn from start to end. AgentError: an MCP server did not start, or the
+    command names a file outside of the folder.
 
     `redact` takes secrets out of what servers said. `metered`: a gateway minds the turn's ceiling.
     `clock` gives seconds since 1970. Whatever the model, the wire or the agent's process does is
     observed, not raised. Cancelling it leaves no process behind.
     """
+    if leads_outside(turn.command.partition(" ")[2], turn.folder):
+        raise AgentError(
+            "The command was not run: it names a file outside of the working directory, and Claude "
+            "Code would read it."
+        )
     started = time.monotonic()
     session = _Session(turn, process, record, redact, clock)
     observed = session.observed
@@ -147,7 +169,8 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     working agent's calls are allowed one by one by the guard, which answers both of the CLI's
     questions: below a folder named .git or .claude, where a workspace may lie, it asks twice, and
     `dontAsk` refuses everything. What nobody answers is refused in both forms. No setting sources,
-    strict MCP, restricted: else the reviewed repository's hooks, servers and key helpers run.
+    strict MCP, restricted: else the reviewed repository's hooks, servers and key helpers run. With
+    a setup the one source is the agent's own home, where we wrote it; `restricted` would close that.
     Verbatim prompts: else `@/path` in a diff reads that file and a leading `/` runs a command. The
     system prompt and the MCP servers go through files: arguments end at 128 KB and everybody on the
     machine can read them.
@@ -160,25 +183,34 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     watched_servers = mcp_servers.watched_servers(turn.mcp_servers, home / "tmp")
     servers.write_text(json.dumps({"mcpServers": watched_servers}))
     variables = session.process.blanked()
-    arguments: dict[str, str | None] = {"restricted": None, "disable-slash-commands": None}
+    arguments: dict[str, str | None] = {}
+    if turn.setup is None:
+        arguments |= {"restricted": None, "disable-slash-commands": None}
+    else:
+        write_setup(turn.setup, home, turn.folder)
     if turn.session is None:
         arguments["no-session-persistence"] = None
     else:
         arguments |= _session_arguments(turn.session)
         # Where the SDK looks for the transcript to mirror.
         variables["CLAUDE_CONFIG_DIR"] = str(home / "config")
+    program_prompt: SystemPromptPreset | None = None
+    if turn.has_program_prompt:
+        program_prompt = {"type": "preset", "preset": "claude_code", "append": turn.system_prompt}
     output_format: dict[str, Any] | None = None
     if turn.schema is not None:
         output_format = {"type": "json_schema", "schema": dict(turn.schema)}
     return ClaudeAgentOptions(
         tools=built_in(turn.tools),
+        allowed_tools=_tools_of_commands(turn),
         disallowed_tools=list(turn.disallowed_tools),
         permission_mode="default" if turn.working else "dontAsk",
-        setting_sources=[],
+        setting_sources=[] if turn.setup is None else ["user"],
+        add_dirs=[] if turn.setup is None else [project_folder(home)],
         mcp_servers=servers if turn.mcp_servers else _tests_server(turn.run_tests),
         strict_mcp_config=True,
-        verbatim_prompts=True,
-        system_prompt={"type": "file", "path": str(system_prompt)},
+        verbatim_prompts=not turn.command,
+        system_prompt=program_prompt or {"type": "file", "path": str(system_prompt)},
         output_format=output_format,
         model=turn.model,
         max_turns=turn.max_turns,
@@ -194,6 +226,13 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
         stderr=session.keep_stderr,
         extra_args=arguments,
     )
+
+
+def _tools_of_commands(turn: TurnRequest) -> list[str]:
+    """Bash, if the agent lists it and has a setup: lines of commands that begin with "!" are asked
+    about in no hook.
+    """
+    return ["Bash"] if turn.setup is not None and "Bash" in turn.tools else []
 
 
 async def _restore_session(session: StoredSession, folder: Path, home: Path) -> None:
@@ -255,7 +294,7 @@ class _Session:
         self.turn = turn
         self.process = process
         self.record = record
-        self.observed = ObservedSession(free_text=turn.schema is None)
+        self.observed = ObservedSession(free_text=turn.schema is None, command=turn.command)
         self.transcript = transcript.Transcript()
         self._redact = redact
         self._clock = clock
@@ -304,11 +343,13 @@ class _Session:
             await self._servers_started(client)
         if self.turn.stop.reason:
             return
-        prompt: transcript.Item = {"type": "message", "role": "user", "content": self.turn.prompt}
+        text = "\n\n".join(filter(None, (self.turn.prompt, self.turn.command)))
+        prompt: transcript.Item = {"type": "message", "role": "user", "content": text}
         if self.turn.images:
             prompt["images"] = [_image_note(image) for image in self.turn.images]
         self.note(prompt)
-        await client.query(_with_images(self.turn) if self.turn.images else self.turn.prompt)
+        has_blocks = self.turn.images or self.turn.command
+        await client.query(_prompt_blocks(self.turn) if has_blocks else self.turn.prompt)
         stopping = asyncio.create_task(self._interrupt(client, timeout))
         try:
             async for message in client.receive_response():
@@ -392,10 +433,15 @@ class _Session:
     def why_refused(self, call: dict[str, Any]) -> str | None:
         """Why this call must not run, or None if it may."""
         protected = PROTECTED if self.turn.working else frozenset()
+        name = str(call.get("tool_name"))
         tool_input = call.get("tool_input") or {}
-        return refusal_of_call(
-            str(call.get("tool_name")), tool_input, self._tools, self.turn.folder, protected
-        )
+        arguments = str(tool_input.get("args") or "")
+        if name == SKILL_TOOL and leads_outside(arguments, self.turn.folder):
+            return "Arguments of a skill can only name files below the working directory."
+        readable: tuple[Path, ...] = ()
+        if self.turn.setup is not None:
+            readable = readable_folders(self.process.home)
+        return refusal_of_call(name, tool_input, self._tools, self.turn.folder, protected, readable)
 
     def objection(self, call: dict[str, Any]) -> str | None:
         """What is wrong with an answer that is about to be given; None of the second one, which
@@ -493,10 +539,13 @@ def _image_block(image: Image) -> dict[str, Any]:
     }
 
 
-async def _with_images(turn: TurnRequest) -> AsyncIterator[dict[str, Any]]:
-    """The prompt behind its pictures, as the one message of a stream."""
+async def _prompt_blocks(turn: TurnRequest) -> AsyncIterator[dict[str, Any]]:
+    """Pictures, prompt and command as the one message of a stream. Only the last block is expanded,
+    so what others said is not.
+    """
     content = [_image_block(image) for image in turn.images]
-    content.append({"type": "text", "text": turn.prompt})
+    for text in filter(None, (turn.prompt, turn.command)):
+        content.append({"type": "text", "text": text})
     yield {
         "type": "user",
         "message": {"role": "user", "content": content},
@@ -514,7 +563,8 @@ class _SessionHooks:
     def matchers(self) -> dict[HookEvent, list[HookMatcher]]:
         """What is called at each event, in order."""
         turn = self._session.turn
-        matchers = {event: [HookMatcher(hooks=[self._record_event])] for event in OBSERVED}
+        events = OBSERVED if turn.setup is None else (*OBSERVED, *OBSERVED_OF_SETUP)
+        matchers = {event: [HookMatcher(hooks=[self._record_event])] for event in events}
         matchers["PreToolUse"].append(HookMatcher(hooks=[self._guard], on_failure="block"))
         if turn.working:
             permit = HookMatcher(hooks=[self._permit], on_failure="block")

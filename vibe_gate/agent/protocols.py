@@ -57,12 +57,14 @@ class ModelGateway(Protocol):
         *,
         ceiling_usd: float | None = None,
         working: bool = False,
+        setup: Mapping[str, str] = {},
         timeout_s: float,
     ) -> str:
         """The address of the model for one session; "" if agents reach their cloud themselves.
 
         The session may spend `ceiling_usd` of the run's budget, and waits `timeout_s` for an
-        overloaded API. A `working` agent may go on after a cut answer.
+        overloaded API. A `working` agent may go on after a cut answer. `setup`: digests by path of
+        what is loaded for it, and its `system_prompt`.
         """
 
     def price(self, model: str, tokens: Mapping[str, int]) -> ModelCost:

@@ -6,6 +6,7 @@ trusts it for that.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,6 +40,9 @@ from vibe_gate.domain.wire import MAX_TOKENS, MAX_USD, ModelCost, SessionCost, S
 MAX_DETAIL = 300
 """Characters of a detail: one sentence in a terminal."""
 
+_API_ERROR = re.compile(r"(?:[A-Z][^.]{0,100}\. )?API Error")
+"""How the CLI begins what it says in place of an answer."""
+
 UNAVAILABLE_STATUS = (404, 429, 500, 502, 503, 504, 529)
 """After these another model may answer."""
 
@@ -48,6 +52,8 @@ class ObservedSession(Struct):
 
     free_text: bool = False
     """Whether no schema was given, so that the last message is the answer."""
+    command: str = ""
+    """The slash command that it began with; "" for none."""
     result: Mapping[str, Any] = field(default_factory=dict)
     """The CLI's last message, as a plain dict; {} if there was none."""
     stop_reason: str = ""
@@ -187,7 +193,11 @@ def _from_result(
             return "budget", "The budget of this session is reached."
         case "error_max_structured_output_retries":
             return "no_answer", NoForm(details=_first_error(result))
-    if result.get("is_error") or result.get("terminal_reason") != "completed":
+    if session.command and not result.get("is_error") and not result.get("model_usage"):
+        name = session.command.split()[0]
+        details = message or "Claude Code did not say why."
+        return "died", NoConversation(message=f"The command {name} did not run.", details=details)
+    if result.get("is_error") or not _has_completed(session, message):
         return "api_error", _api_error(result, message)
     if session.free_text:
         return "done", message or "The agent ended without a word."
@@ -196,6 +206,16 @@ def _from_result(
     if not isinstance(result.get("structured_output"), dict):
         return "no_answer", NoAnswer()
     return "answered", "The model answered."
+
+
+def _has_completed(session: ObservedSession, message: str) -> bool:
+    """Whether the conversation came to its end. Of a command in a context of its own (`context:
+    fork`) the CLI gives no reason, and a failure as words of its own.
+    """
+    reason = session.result.get("terminal_reason")
+    if session.command and reason is None:
+        return not _API_ERROR.match(message)
+    return bool(reason == "completed")
 
 
 def _api_error(result: Mapping[str, Any], message: str) -> ConversationCause:

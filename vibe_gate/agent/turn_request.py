@@ -16,6 +16,7 @@ from vibe_gate.domain.agent import READ_ONLY_TOOLS
 if TYPE_CHECKING:
     from vibe_gate.agent.cli_process import Wall
     from vibe_gate.agent.protocols import TurnRecord
+    from vibe_gate.domain.project_setup import ProjectSetup
     from vibe_gate.domain.turn import TurnChange
 
 ProgressKind = Literal["tool.started", "tool.ended", "todo", "notification", "usage"]
@@ -131,6 +132,12 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     """By name, in the CLI's own form; all of a server's tools are listed, unless `tools` names
     some.
     """
+    setup: ProjectSetup | None = None
+    """The project's own Claude Code, of which nothing is loaded without this."""
+    has_program_prompt: bool = False
+    """Whether the system prompt comes after Claude Code's own."""
+    command: str = ""
+    """A slash command of the setup with its arguments, which comes after the prompt; "" for none."""
     run_tests: RunTests | None = None
     """What the tool TESTS_TOOL does, which this process serves; not together with MCP servers. None:
     there is no such tool.

@@ -6,8 +6,10 @@ limit, settles what the session cost and seals the record.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from vibe_gate.agent.cli_process import CliProcess, gateway_variables, program_v
 from vibe_gate.agent.protocols import ModelGateway, RunRecord, SessionRecord
 from vibe_gate.agent.sdk import find_cli
 from vibe_gate.agent.session_end import ObservedSession, conclude, is_unavailable, session_cost
+from vibe_gate.agent.setup_home import SETUP_VARIABLES
 from vibe_gate.agent.turn_request import TurnRequest
 from vibe_gate.domain.turn import TurnChange
 from vibe_gate.domain.wire import SessionCost, TurnResult, end_kind
@@ -52,10 +55,14 @@ async def run_turn(
     turn_record = record.turn(turn.node)
     record.event("node.status", turn.node, status="RUNNING")
     ceiling_usd = turn.max_cost_usd if turn.working else None
+    setup: dict[str, str] = {}
+    if turn.setup is not None:
+        setup = {**turn.setup.digests, "system_prompt": turn.system_prompt}
     url = gateway.url(
         turn.node,
         ceiling_usd=ceiling_usd,
         working=turn.working,
+        setup=setup,
         timeout_s=min(turn.timeout_s, turn.patience_s),
     )
     model = gateway_variables(url) if url else gateway.cloud
@@ -102,14 +109,15 @@ async def _observed(
     """What was observed of the turn's session, in a home of its own. `model`: variables that lead
     to the model.
     """
-    with tempfile.TemporaryDirectory(dir=turn.homes, ignore_cleanup_errors=True) as name:
-        home = Path(name)
+    with _private_home(turn) as home:
         try:
             cli = find_cli(environment.search_path)  # before the SDK, which may be missing, too
             # The SDK takes a second to load.
             from vibe_gate.agent.cli_session import observe_session
 
             variables = program_variables(home, environment.variables, model, turn.timeout_s)
+            if turn.setup is not None:
+                variables |= SETUP_VARIABLES
             process = CliProcess(home, cli, variables, turn.wall)
             return await observe_session(turn, process, record, redact, metered=metered)
         except AgentError as error:
@@ -117,6 +125,26 @@ async def _observed(
         except OSError as error:
             reason = f"The agent's home {home} cannot be written: {error.strerror}."
             return ObservedSession(not_begun=reason)
+
+
+@contextmanager
+def _private_home(turn: TurnRequest) -> Iterator[Path]:
+    """A folder for the agent's home, deleted afterwards.
+
+    With a setup it is named after the node: the agent is told where its skills are, and a recorded
+    conversation must not depend on a random name.
+    """
+    if turn.setup is None:
+        with tempfile.TemporaryDirectory(dir=turn.homes, ignore_cleanup_errors=True) as name:
+            yield Path(name)
+        return
+    home = turn.homes / f".home-{turn.node}"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(mode=0o700)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def conclude_turn(
@@ -162,6 +190,7 @@ def conclude_turn(
         change=change,
         folder=folder,
         error=turn.stop.error,
+        setup=turn.setup,
     )
 
 

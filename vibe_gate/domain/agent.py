@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
@@ -88,6 +88,12 @@ around the process.
 """
 
 
+Setup = Literal["none", "project"]
+"""`none`: nothing of the repository's Claude Code; `project`: its instructions, commands, skills
+and agents, as the trusted revision has them.
+"""
+
+
 def _require_known(name: str) -> None:
     """ValueError, with the nearest name: there is no such tool."""
     if name not in KNOWN_TOOLS and not name.startswith("mcp__"):
@@ -113,8 +119,31 @@ ToolRule = Annotated[
 """A tool, or a use of one: `Bash(git push *)`. Half of one would forbid nothing."""
 
 
+HookName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z]{1,64}(\([^()]{0,500}\))?(?!\n)$",
+        extra={
+            "means": "an event of settings.json, or one with its matcher: Stop, PreToolUse(Edit)"
+        },
+    ),
+]
+"""Hooks of settings.json: all of an event, or those of one of its matchers."""
+
+ServerName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?!\n)$",
+        extra={"means": "the name of a server in .mcp.json"},
+    ),
+]
+
+
 class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One agent. None takes the gate's own setting."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"setup", "setup_hooks", "setup_mcp_servers"})
+    """Keys of later versions: an agent that does not use them keeps its digest."""
 
     schema: Schema = 1
     id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
@@ -132,6 +161,23 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     mcp_servers: Annotated[
         tuple[Identifier, ...], Meta(description="Servers of `[mcp.NAME]` in gate.toml.")
+    ] = ()
+    setup: Annotated[
+        Setup,
+        Meta(
+            description="`project`: CLAUDE.md and `.claude/` commands, skills and agents of the "
+            "trusted revision are loaded."
+        ),
+    ] = "none"
+    setup_hooks: Annotated[
+        tuple[HookName, ...],
+        Meta(
+            description="With `setup`: hooks of `.claude/settings.json` by event and matcher, "
+            "`PostToolUse(Edit)`."
+        ),
+    ] = ()
+    setup_mcp_servers: Annotated[
+        tuple[ServerName, ...], Meta(description="With `setup`: servers of `.mcp.json`.")
     ] = ()
     max_turns: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | None,
@@ -161,9 +207,24 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         force_setattr(self, "tools", tuple(dict.fromkeys(tools)))
 
     @property
+    def setup_problem(self) -> tuple[str, str]:
+        """A key that does not fit the setup, and what is wrong with it; two "" if all fit."""
+        if self.setup == "none":
+            for key in ("setup_hooks", "setup_mcp_servers"):
+                if getattr(self, key):
+                    return key, 'needs setup = "project"'
+        if self.setup_hooks and "Bash" not in self.tools:
+            return "setup_hooks", 'a hook runs a command: list "Bash" in tools, too'
+        twice = set(self.mcp_servers) & set(self.setup_mcp_servers)
+        if twice:
+            return "setup_mcp_servers", f"mcp_servers names {min(twice)}, too"
+        return "", ""
+
+    @property
     def writes(self) -> bool:
         """Whether it can change files: it needs the run's workspace, alone."""
-        return bool(self.mcp_servers) or not HARMLESS_TOOLS.issuperset(self.tools)
+        servers = self.mcp_servers or self.setup_mcp_servers
+        return bool(servers) or not HARMLESS_TOOLS.issuperset(self.tools)
 
     @property
     def edits(self) -> bool:

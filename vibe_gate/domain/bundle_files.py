@@ -42,6 +42,8 @@ class RunDocument(Struct, frozen=True, kw_only=True):
     """`revision` and `origin` of the gate."""
     definitions: Named[Sha256] | UnsetType = UNSET
     """Of the gate's files, by path."""
+    setup: Named[Sha256] | UnsetType = UNSET
+    """sha-256 of each part of the project's own Claude Code that was loaded for an agent, by path."""
     rubrics: Named[Sha256] | UnsetType = UNSET
     """Of the rubrics that are asked, by id."""
     versions: Named[str] | UnsetType = UNSET

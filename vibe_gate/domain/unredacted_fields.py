@@ -97,6 +97,7 @@ TURN: Own = {
         "steps": {"testId": True, "patch": True, "files": _TURN_FILE},
         "files": _TURN_FILE,
     },
+    "setup": {"source": True, "digest": True},
 }
 """Of a turn's summary."""
 
@@ -120,6 +121,7 @@ ABOUT: Own = {
     **dict.fromkeys(("batch", "replay_of", "disputes"), True),
     "budgets": {},
     "definitions": {UNDER: True},
+    "setup": {UNDER: True},
     "questions": {},
 }
 """Of run.json."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from vibe_gate.domain.cause import Cause
+from vibe_gate.domain.project_setup import ProjectSetup
 from vibe_gate.domain.summary import CostBasis, least_certain
 from vibe_gate.domain.turn import TurnChange
 
@@ -160,6 +161,8 @@ class TurnResult(Struct, frozen=True):
     """Where the turn is recorded, relative to the run's bundle; "" if it is not."""
     error: Exception | None = None
     """What a watcher raised that stopped the turn."""
+    setup: ProjectSetup | None = None
+    """What was loaded of the project's Claude Code."""
 
     @property
     def kind(self) -> EndKind:

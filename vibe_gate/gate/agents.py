@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
-from textwrap import dedent
 from typing import Any
 
 from vibe_gate.domain import paths
@@ -14,6 +11,7 @@ from vibe_gate.domain.agent import HARMLESS_TOOLS, Agent
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.rubric import WRITE_SCHEMA
 from vibe_gate.domain.tables import MISTAKES_SHOWN, advise_nearest, quoted
+from vibe_gate.gate.front_matter import front_matter_end, front_matter_entries
 from vibe_gate.gate.source import (
     Mistake,
     Source,
@@ -41,14 +39,11 @@ HONOURED = {
 what people see.
 """
 
-_KEY = expression(r"([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*))?\Z")
 _NUMBER = expression(r"[0-9]{1,9}\Z")
-_QUOTED = expression(r"""(?:("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)')(?:[ \t]+#.*)?\Z""")
 _BREAKS = expression(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 """Control characters but the tab, and separators: what follows one could seem to be a key, or seem
 not to be there.
 """
-_COMMENT = expression(r"(?:^|[ \t])#.*")
 
 
 def read_agent(source: Source, servers: Sequence[str], mistakes: list[Mistake]) -> Agent | None:
@@ -69,6 +64,10 @@ def read_agent(source: Source, servers: Sequence[str], mistakes: list[Mistake]) 
             mistakes.append(source.mistake(location, problem))
     if agent and agent.writes and agent.isolation == "none":
         mistakes.append(_isolation_mistake(source, agent))
+    if agent:
+        key, problem = agent.setup_problem
+        if problem:
+            mistakes.append(source.mistake((key,), problem))
     return agent
 
 
@@ -87,7 +86,7 @@ def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent |
         mistakes.append(text)
         return None
     lines = text.replace("\r\n", "\n").split("\n")
-    end = _front_matter_end(lines)
+    end = front_matter_end(lines)
     if not end:
         message = (
             "no front matter; begin the file with ---, name: ID, description: TEXT and --- on "
@@ -99,7 +98,7 @@ def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent |
     tables: dict[str, Any] = {"schema": 1, "system_prompt": "\n".join(lines[end + 1 :]).strip()}
     written = {"id": ("name", 1)}
     file_mistakes = list(islice(_find_breaks(path, front_matter), MISTAKES_SHOWN))
-    for number, key, value in _front_matter_entries(front_matter):
+    for number, key, value in front_matter_entries(front_matter):
         if len(file_mistakes) >= MISTAKES_SHOWN:
             break
         name = HONOURED.get(key, key)
@@ -117,16 +116,6 @@ def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent |
     return None if file_mistakes else agent
 
 
-def _front_matter_end(lines: Sequence[str]) -> int:
-    """The index of the line that ends the front matter; 0 if there is none."""
-    if lines[0].rstrip(" \t") != "---":
-        return 0
-    for index, line in enumerate(lines):
-        if index and line.rstrip(" \t") == "---":
-            return index
-    return 0
-
-
 def _find_breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:
     """Lines of front matter that may look like more lines, or like less."""
     for number, line in enumerate(lines, 2):
@@ -137,57 +126,6 @@ def _find_breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:
                 "not at all"
             )
             yield Mistake(paths.quote(path), number, "", message, "take it out")
-
-
-def _front_matter_entries(
-    lines: Sequence[str],
-) -> Iterator[tuple[int, str, str | list[str] | None]]:
-    """Each key of front matter, with its line and value (None: a form that is not read); "" if it
-    is not a key.
-    """
-    index = 0
-    while index < len(lines):
-        number = index + 2
-        line = lines[index]
-        index += 1
-        match = _KEY.match(line)
-        if match:
-            first = index
-            while index < len(lines) and (not lines[index].strip() or lines[index][0] in " \t-"):
-                index += 1
-            yield number, match[1], _read_value((match[2] or "").strip(), lines[first:index])
-        elif line.strip() and not line.startswith("#"):
-            yield number, "", None
-
-
-def _read_value(head: str, inner_lines: Sequence[str]) -> str | list[str] | None:
-    """A value in the part of YAML that such files use: text, quoted or as a block, and lists of
-    words.
-    """
-    if head[:1] in ("|", ">"):
-        body = dedent("\n".join(inner_lines)).strip("\n")
-        return body if head[0] == "|" else " ".join(body.split())
-    lines = [line.strip() for line in inner_lines if line.strip()]
-    joined = " ".join([head, *lines])
-    if head.startswith("["):
-        if not joined.endswith("]"):
-            return None
-        return [_read_scalar(word) for word in joined[1:-1].split(",") if word.strip()]
-    if head or not lines:
-        return _read_scalar(joined)
-    if not all(line.startswith("- ") for line in lines):
-        return None
-    return [_read_scalar(line[2:]) for line in lines]
-
-
-def _read_scalar(text: str) -> str:
-    """A word or text, without quotation marks and comment."""
-    stripped = text.strip()
-    match = _QUOTED.match(stripped)
-    if match:
-        with suppress(ValueError):
-            return str(json.loads(match[1])) if match[1] else match[2].replace("''", "'")
-    return _COMMENT.sub("", stripped).strip()
 
 
 def _entry_problem(key: str, value: str | list[str] | None, is_twice: bool) -> str:

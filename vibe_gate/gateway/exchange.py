@@ -126,8 +126,12 @@ class Exchange:
         elif self._relay.cassette is not None:
             self._replay(self._relay.cassette)
 
+    def _normal_request(self) -> Json:
+        """The request as a cassette has it."""
+        return normal_request(self._body, self._relay.placeholders, self._account.setup)
+
     def _replay(self, cassette: Cassette) -> None:
-        request = normal_request(self._body, self._relay.placeholders)
+        request = self._normal_request()
         response = cassette.next(request, self._relay.placeholders)
         if response is None:
             self._relay.unmatched.append(f"{self._account.node_id}: {cassette.difference(request)}")
@@ -351,7 +355,7 @@ class Exchange:
         places = self._relay.placeholders
         try:
             self._relay.cassette.write(
-                self._account.node_id, normal_request(self._body, places), response, places
+                self._account.node_id, self._normal_request(), response, places
             )
         except GatewayError as error:
             self._relay.failures.append(error)

@@ -66,6 +66,10 @@ class Account:
         self.by_model: dict[str, ModelCost] = {}
         self.waits: list[tuple[int, int]] = []
         """While its requests waited for the API, from and to, in milliseconds since 1970."""
+        self.setup: Mapping[str, str] = {}
+        """Digests by path of the project's set-up that the agent has, and its `system_prompt`; a
+        cassette keeps them.
+        """
         self.ended = ""
         """The mark that its further requests are refused with; "" while it goes on."""
         self.ended_because = "This session is over."

@@ -4,11 +4,11 @@ Left out: everything that the agent's program adds by itself and that its versio
 clock or the session decide (its reminders about system and date, its identity and billing lines,
 the texts of its tool descriptions and of its error messages, its line numbers before what it read,
 cache marks, limits, thinking). Kept: the model's name, our system prompt, the names of the tools,
-the form of the answer, and the conversation. Ids of tool calls become their number; results of
-parallel calls stand in the order of the calls, lists of found files in alphabetical order: both
-come in the order of completion. What Bash, WebFetch, WebSearch and MCP tools gave is another thing
-every time (a time, a count, a commit's id): it is kept as `said`, and whether they failed is all
-that is compared.
+the form of the answer, the digests of a project's set-up that is loaded, and the conversation. Ids
+of tool calls become their number; results of parallel calls stand in the order of the calls, lists
+of found files in alphabetical order: both come in the order of completion. What Bash, WebFetch,
+WebSearch and MCP tools gave is another thing every time (a time, a count, a commit's id): it is
+kept as `said`, and whether they failed is all that is compared.
 """
 
 from __future__ import annotations
@@ -32,15 +32,21 @@ _LAST_REMINDER = re.compile(
 )
 _CLI_TEXT = "[structured-output-enforce]"
 _LINE_NUMBER = re.compile(r"^ *\d+[\t→]?", re.MULTILINE)
+_SUBAGENT_REPORT = re.compile(r"The report follows:\n(.*?)(?:\nagentId: .*)?\Z", re.DOTALL)
+"""What a subagent said, without the frame, its id and its use of tokens and time."""
+_SUBAGENT_TOOLS = ("Agent", "Task")
 _UNORDERED_TOOLS = ("Glob", "Grep")
 _LOOSE_TOOLS = ("Bash", "BashOutput", "WebFetch", "WebSearch", "mcp__")
 
 Json = dict[str, Any]
 
 
-def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> Json:
+def normal_request(
+    body: Mapping[str, Any], placeholders: Mapping[str, str], setup: Mapping[str, str] = {}
+) -> Json:
     """The normal form of a Messages API request; `placeholders` maps literals to what stands for
-    them.
+    them. `setup`: digests by path of what was loaded, which the program tells in reminders, and
+    the agent's `system_prompt`, around which it writes much of its own.
     """
     system_texts = _texts(body.get("system"))
     tools = _dicts(body.get("tools"))
@@ -51,6 +57,8 @@ def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> 
         "answer": _form_of_answer(tools),
         "messages": _normal_messages(body.get("messages")),
     }
+    if setup:
+        normal |= {"setup": dict(setup), "system": []}
     fill = fill_template(placeholders)
     result: Json = map_texts(normal, lambda text, _: fill(text))
     return result
@@ -192,6 +200,9 @@ def _text_of_result(tool: str, text: str) -> str:
     text = _LAST_REMINDER.sub("", text)
     if tool == "Read":
         return _LINE_NUMBER.sub("", text).rstrip()
+    if tool in _SUBAGENT_TOOLS:
+        match = _SUBAGENT_REPORT.search(text)
+        return match[1] if match else text
     if tool in _UNORDERED_TOOLS:
         return "\n".join(sorted(text.split("\n")))
     return text

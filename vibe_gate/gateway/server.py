@@ -64,6 +64,7 @@ class Gateway(Relay):
         *,
         ceiling_usd: float | None = None,
         working: bool = False,
+        setup: Mapping[str, str] = {},
         timeout_s: float = math.inf,
     ) -> str:
         """ANTHROPIC_BASE_URL for one session of that node; "" where agents talk to their cloud
@@ -72,7 +73,8 @@ class Gateway(Relay):
         The address is a secret: whoever knows it can spend the budget, at most `ceiling_usd` of it.
         Each call is a session of its own; that of a `working` agent goes on after an answer that
         was cut at its token limit. For an API that is overloaded the session waits while its
-        `timeout_s` lasts.
+        `timeout_s` lasts. `setup`: digests by path of what is loaded for the agent, and its
+        `system_prompt`; a recorded answer is of the same.
         """
         if self.cloud:
             return ""
@@ -85,6 +87,7 @@ class Gateway(Relay):
             account = self.ledger.account(
                 node_id, ceiling_usd, working, time.monotonic() + timeout_s
             )
+        account.setup = setup
         self.sessions[token] = account
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import TREE_MODE
+from vibe_gate.domain.change import SYMLINK_MODE, TREE_MODE
 from vibe_gate.git.git_object import TreeEntry
 from vibe_gate.git.object_store import Objects
 
@@ -26,6 +26,13 @@ class Tree:
         if entry is None or not entry.is_regular:
             return None
         return self._database.read(entry.id).data
+
+    def link_target(self, path: str) -> str | None:
+        """Where the symbolic link at `path` leads, as it says; None if there is none."""
+        entry = self.entry(paths.encode(path))
+        if entry is None or entry.mode != SYMLINK_MODE:
+            return None
+        return paths.decode(self._database.read(entry.id).data)
 
     def links(self, prefix: str, *, without: str = "") -> list[str]:
         """Paths of symbolic links and submodules at `prefix` or below ("" for all), sorted.

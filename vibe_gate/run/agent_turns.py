@@ -19,6 +19,7 @@ from vibe_gate.domain.agent import TESTS_TOOL, Agent, Isolation
 from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.event import NodeConfig
 from vibe_gate.domain.gate import Gate, McpServer
+from vibe_gate.domain.project_setup import ProjectSetup, command_name
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.trusted import WORKTREE
@@ -125,11 +126,13 @@ class AgentTurns:
         earlier: SessionMeta | None,
         brief: Callable[[], RepairBrief],
         began: Callable[[str], object],
+        setup: ProjectSetup | None,
     ) -> StageResult:
         """One turn, in the workspace if the agent writes. UsageError, StorageError.
 
         `earlier`: the session that it goes on with. `began` is told the tree before it, once that
-        is free; `brief` then gives what the agent is shown of the repair that it is part of.
+        is free; `brief` then gives what the agent is shown of the repair that it is part of. `setup`:
+        what is loaded of the project's Claude Code.
         """
         self._model.open()
         hide_process()
@@ -151,7 +154,7 @@ class AgentTurns:
             )
             with closing(kept_session) as session:
                 turn = self._turn_request(
-                    node, request, tree, folder, model, session, changes, brief()
+                    node, request, tree, folder, model, session, changes, brief(), setup
                 )
                 async with self._model.slots:
                     turn_result = await self._model.run_turn(turn)
@@ -225,12 +228,15 @@ class AgentTurns:
         session: KeptSession,
         changes: TurnChanges | None,
         brief: RepairBrief,
+        setup: ProjectSetup | None,
     ) -> TurnRequest:
         """What the agent is asked, with the limits of the stage, of the agent, else of the gate."""
         agent = request.agent
         file = self._gate.file
         wall = self._wall_of(agent, tree)
-        prompt, system_prompt = self._prompts(node, request, tree, brief)
+        is_command = setup is not None and bool(command_name(request.prompt))
+        command = request.prompt if is_command else ""
+        prompt, system_prompt = self._prompts(node, request, tree, brief, command)
         time_left = self._run.deadline.seconds_left()
         return TurnRequest(
             node=node,
@@ -243,7 +249,10 @@ class AgentTurns:
             images=request.load_images(self._trusted_files.read),
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
-            mcp_servers=self._mcp_servers(agent),
+            mcp_servers={**self._mcp_servers(agent), **(setup.mcp_servers if setup else {})},
+            setup=setup,
+            has_program_prompt=setup is not None and not agent.system_prompt,
+            command=command,
             run_tests=self._test_runner(agent, tree, brief),
             working=True,
             wall=wall,
@@ -257,12 +266,14 @@ class AgentTurns:
         )
 
     def _prompts(
-        self, node: str, request: StageRequest, tree: RunTree, brief: RepairBrief
+        self, node: str, request: StageRequest, tree: RunTree, brief: RepairBrief, command: str
     ) -> tuple[str, str]:
-        """The prompt and the system prompt."""
+        """The prompt, without a command that it begins with, and the system prompt."""
         nonce = self._model.nonce
         output_of = partial(self._command_output, tree, node)
         sections = list(request.text(nonce, self._trusted_files.read, output_of))
+        if command:
+            sections.remove(command)
         if TESTS_TOOL in request.agent.tools:
             sections.append(tests_sentence(self._tests))
         sections += findings_section(brief.rounds, nonce, brief.title)
@@ -288,7 +299,8 @@ class AgentTurns:
     ) -> Callable[[str], Awaitable[str]] | None:
         """What the agent's tool for tests does; None if it lists none or can have none."""
         tests = self._tests
-        if TESTS_TOOL not in agent.tools or tests is None or tests.lack or agent.mcp_servers:
+        servers = agent.mcp_servers or agent.setup_mcp_servers
+        if TESTS_TOOL not in agent.tools or tests is None or tests.lack or servers:
             return None
         return make_test_runner(tests, tree, self._run, tests_of_findings(brief.rounds))
 
@@ -393,13 +405,17 @@ class AgentTurns:
         return self._run.redactor.text(turn_result.detail)
 
 
-def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:
+def prompt_digest(
+    request: StageRequest, redact: Callable[[str], str], setup: ProjectSetup | None
+) -> str:
     """Of what is asked, without what differs from run to run; what a run that is resumed hands over
     was redacted.
     """
     prompts = (request.prompt, request.prompt_file, request.prompt_command, request.images)
     parts = [str(prompts), *findings_section(reviewed_rounds(request.context), "nonce")]
     parts += context_sections(request.context, "nonce")
+    if setup is not None:
+        parts.append(setup.digest)
     return hashlib.sha256(redact("\0".join(parts)).encode("utf-8", "replace")).hexdigest()
 
 

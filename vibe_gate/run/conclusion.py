@@ -441,6 +441,7 @@ def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
         yield from notes_of_verdict(verdict, stages.run)
     yield unrecorded_note(stages.run)
     yield incomplete_capture_note(stages.run)
+    yield from stages.setups.notes
     yield from stages.turns.notes
 
 

@@ -18,7 +18,7 @@ async def run_stages_of_file(file: WorkflowFile, wf: WorkflowContext) -> None:
     allows.
     """
     for rule in file.stage:
-        wf.plan_stage(rule.id, rule.needs, rule.agent)
+        wf.plan_stage(rule.id, rule.needs, rule.agent, rule.prompt or "")
     loop = asyncio.get_running_loop()
     results: dict[str, asyncio.Future[StageResult]] = {}
     for rule in file.stage:

@@ -29,6 +29,7 @@ from vibe_gate.judging.run_verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, next_round
 from vibe_gate.report.round_record import record_round
 from vibe_gate.run.agent_approval import DENIAL, Approve, ask_approval
+from vibe_gate.run.agent_setup import AgentSetups
 from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, prompt_digest
 from vibe_gate.run.handed_over import turns_of_other_runs
 from vibe_gate.run.kept_session import restore_files_of_session, session_before
@@ -81,6 +82,8 @@ class Stages:
         self.turns = AgentTurns(
             facts, run, self.model, trusted_files, repository.root, progress, tick
         )
+        self.setups = AgentSetups(facts, request, run.record, repository.root)
+        """What is loaded of the project's own Claude Code."""
         self._request = request
         self._progress = progress
         self._approve = approve
@@ -225,7 +228,8 @@ class Stages:
         session = self._session_to_go_on(request, tree, is_recorded=ended_stage is not None)
         handed_turns = turns_of_other_runs(request.context, self.run.record.run_id)
         await tree.hand_over(tuple(handed_turns))
-        prompt = prompt_digest(request, self.run.redactor.text)
+        setup = self.setups.setup_of(agent, request.prompt, tree)
+        prompt = prompt_digest(request, self.run.redactor.text, setup)
         if ended_stage is not None:
             async with tree.reading():
                 result = await restore_result(
@@ -251,7 +255,7 @@ class Stages:
                 return brief_for_context(request.context)
             return brief_for_repair(self.repair, request.context, tree, self.graph.results)
 
-        result = await self.turns.run_stage(node, request, tree, session, brief, began)
+        result = await self.turns.run_stage(node, request, tree, session, brief, began, setup)
         return self._end_stage(_with_lack(result, agent), _node_status(result))
 
     def _add_agent_node(self, request: StageRequest) -> str:
@@ -276,10 +280,12 @@ class Stages:
             self._approve, self.run.record, node, request.agent, request.prompt, usd
         )
 
-    def plan_stage(self, id: str, needs: Iterable[str], agent: Agent | None) -> None:
+    def plan_stage(self, id: str, needs: Iterable[str], agent: Agent | None, prompt: str) -> None:
         """Write down that a stage is to come, of the agent or, without one, of rubrics; `needs`:
-        stages that must end before.
+        stages that must end before. UsageError: its set-up cannot be loaded.
         """
+        if agent is not None and agent.setup != "none":
+            self.setups.setup_of(agent, prompt, self.trees.own)
         fields = self._fields_of_agent(agent) if agent else {"kind": "gate"}
         self.graph.plan_stage(id, needs, **fields)
 

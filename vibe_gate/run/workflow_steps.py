@@ -154,11 +154,13 @@ class WorkflowContext:
             raise result.error
         return result
 
-    def plan_stage(self, id: str, needs: Sequence[str], agent: Agent | str | None) -> None:
+    def plan_stage(
+        self, id: str, needs: Sequence[str], agent: Agent | str | None, prompt: str
+    ) -> None:
         """Write down that a stage is to come, after the stages `needs`; of rubrics without an
-        `agent`. UsageError.
+        `agent`. UsageError: it could not begin.
         """
-        self.stages.plan_stage(id, needs, None if agent is None else self._agent(agent))
+        self.stages.plan_stage(id, needs, None if agent is None else self._agent(agent), prompt)
 
     async def judge(
         self,

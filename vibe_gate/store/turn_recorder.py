@@ -26,11 +26,13 @@ from vibe_gate.store.folder import Folder, close_descriptor, write_all
 from vibe_gate.store.ndjson_log import Log, encode_line
 from vibe_gate.store.recording_status import RecordingStatus, never_fails
 from vibe_gate.store.turn_summary import (
+    MAX_LEFT_OUT,
     MAX_LISTED_CALLS,
     MAX_LISTED_FILES,
     MAX_LISTED_TODOS,
     HookMark,
     TurnMetrics,
+    TurnSetup,
     TurnSummary,
     apply_todo_event,
     correlate_hooks,
@@ -229,6 +231,12 @@ class TurnRecorder:
             tool_calls=len(calls),
             files_changed=len(change.files),
         )
+        setup: TurnSetup | None = None
+        if result.setup is not None:
+            left_out = tuple(map(escape.show_text, result.setup.left_out[:MAX_LEFT_OUT]))
+            setup = TurnSetup(
+                digest=result.setup.digest, parts=len(result.setup.digests), left_out=left_out
+            )
         return TurnSummary(
             test_id=self._test_id,
             metrics=metrics,
@@ -245,6 +253,7 @@ class TurnRecorder:
             more_tool_calls=_count_beyond(calls, MAX_LISTED_CALLS),
             more_todos=_count_beyond(self._todos, MAX_LISTED_TODOS),
             chain=change.chain.chain if change.chain else None,
+            setup=setup,
         )
 
 

@@ -113,6 +113,22 @@ class Redacted(SeedModel, frozen=True, kw_only=True):
     kinds: Named[int] = field(default_factory=dict)
 
 
+MAX_LEFT_OUT = 20
+"""Of what a set-up leaves out; people read the first few."""
+
+
+class TurnSetup(SeedModel, frozen=True, kw_only=True):
+    """What was loaded of the project's own Claude Code."""
+
+    source: Literal["project"] = "project"
+    digest: str
+    """sha-256 of all that was loaded; run.json has that of each part."""
+    parts: Count
+    """How many files, hooks and MCP servers these were."""
+    left_out: tuple[str, ...] = ()
+    """What of them was not loaded, MAX_LEFT_OUT at most."""
+
+
 class TurnSummary(SeedModel, frozen=True, kw_only=True):
     """The document."""
 
@@ -137,6 +153,7 @@ class TurnSummary(SeedModel, frozen=True, kw_only=True):
     """Tool calls beyond those in `tool_calls`; None if there are none."""
     more_todos: Count | None = None
     """Todos beyond those in `todos`; None if there are none."""
+    setup: TurnSetup | None = None
     redacted: Redacted = Redacted()
     chain: TurnChain | None = None
     """None of a turn that began with no other's files."""

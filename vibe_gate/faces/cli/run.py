@@ -404,9 +404,11 @@ def _ask_person(node: str, agent: Agent, prompt: str, usd: float) -> bool | None
     prompt_lines = [line for line in prompt.splitlines() if line.strip()]
     first_line = prompt_lines[0] if prompt_lines else ""
     is_whole_prompt = first_line == prompt.strip()
+    tools = (*agent.tools, *agent.mcp_servers, *agent.setup_mcp_servers)
+    setup = ", setup project" if agent.setup == "project" else ""
     facts = {
-        "agent": f"{agent.id} (isolation {agent.level})",
-        "tools": ", ".join((*agent.tools, *agent.mcp_servers)),
+        "agent": f"{agent.id} (isolation {agent.level}{setup})",
+        "tools": ", ".join(tools),
         "prompt": first_line if is_whole_prompt else f"{first_line} …",
         "cost": f"${usd:.4f} until now",
     }

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import counted, list_names, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError, StorageError, UsageError
 from vibe_gate.faces.cli.command import JSON, Command, argument
@@ -52,7 +52,8 @@ def _show_run(arguments: ShowArguments) -> int:
             return emit_result(run_document, lines, as_json=arguments.as_json)
         committed_summary = _as_committed(runs, summary, arguments.reference)
         next_command = "" if arguments.store else _apply_command(result)
-        _emit_screen(committed_summary, _notes(named_run, is_kept=is_kept), next_command)
+        notes = (*_notes(named_run, is_kept=is_kept), *_setup_notes(result))
+        _emit_screen(committed_summary, notes, next_command)
         return PASS
 
 
@@ -146,6 +147,15 @@ def _notes(named_run: NamedRun, *, is_kept: bool) -> tuple[str, ...]:
     if is_kept:
         return f"{note}.", "Kept: cleaning does not delete it."
     return (f"{note}.",)
+
+
+def _setup_notes(result: RunResult) -> tuple[str, ...]:
+    """What was loaded of the project's own Claude Code, if anything was."""
+    files = result.run_document.get("setup")
+    if not isinstance(files, dict) or not files:
+        return ()
+    names = list_names([safe(str(name)) for name in files])
+    return (f"setup: project ({counted(len(files), 'part')}: {names}).",)
 
 
 def _unsealed_lines(named_run: NamedRun, result: RunResult, *, is_kept: bool) -> list[str]:

@@ -47,7 +47,7 @@ from vibe_gate.faces.pytest_plugin.plugin_wire import (
 )
 from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
-from vibe_gate.gate.trusted import own_gate
+from vibe_gate.gate.trusted import WORKTREE, own_gate
 from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
@@ -414,6 +414,7 @@ class Vibe:
                     max_cost_usd=spending.limit_usd,
                     deadline_s=timeout_s or self._limits.timeout_s,
                     wire=Wire(self._wire.mode, run.cassette),
+                    definitions=WORKTREE,
                 )
                 request = RunRequest(review=review, gate=gate, **request_fields)
                 run.done = await self._walk(run, request)
@@ -462,6 +463,8 @@ class Vibe:
         remarks, self._remarks = self._remarks, []
         for write in remarks:
             write(result)
+        for note in run.review.notes:
+            self.task.add_report_section("call", "vibe", show_block(f"{note}\n"))
         use = await model_use_in(result)
         self._usd += use.usd
         is_over_budget = any(stage.status == "budget" for stage in run.results)

@@ -305,6 +305,9 @@ def _run_facts(view: View) -> Iterator[tuple[str, str | None]]:
         yield label, _MEANINGS.get((name, value), value)
     if view.summary is not None:
         yield from _summary_facts(view.summary)
+    setup = view.about.get("setup")
+    if isinstance(setup, dict) and setup:
+        yield "setup", f"project ({', '.join(map(str, setup))})"
     for name in ("budgets", "versions", "definitions"):
         values = view.about.get(name)
         if isinstance(values, dict):

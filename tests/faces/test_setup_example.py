@@ -1,0 +1,65 @@
+"""examples/claude-setup: a suite about one's own CLAUDE.md, commands, skills and subagents."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from record_setup_example import EXAMPLE, agent
+from repos import Repo
+from wire import answering
+
+pytestmark = pytest.mark.slow
+pytest_plugins = ["pytester"]
+
+FIX = ".claude/commands/fix.md"
+
+
+@pytest.fixture
+def suite(pytester, environ) -> Repo:
+    """The example, in a folder of another name."""
+    shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
+    return Repo(pytester.path, environ)
+
+
+def test_the_example_passes_from_its_cassettes(pytester, suite):
+    done = pytester.runpytest_subprocess("--vibe-strict")
+    done.assert_outcomes(passed=2)  # else run `python tests/faces/record_setup_example.py`
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "*There is no command /fix in .claude/commands*"),
+        ("---\nmodel\n---\nRepair $ARGUMENTS\n", f"*{FIX}:2: not front matter*"),
+        ("Repair $ARGUMENTS\n!`git log`\n", "*The command /fix did not run.*Bash has been denied*"),
+        ("Repair $ARGUMENTS, see @../../x\n", f"*{FIX} refers to @../../x*"),
+    ],
+)
+def test_a_broken_command_is_found_without_a_model(pytester, suite, text, sentence):
+    (suite.path / FIX).unlink()
+    if text is not None:
+        suite.write(FIX, text)
+    done = pytester.runpytest_subprocess("-k", "test_fix")
+    outcomes = done.parseoutcomes()
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1
+    done.stdout.fnmatch_lines([sentence])
+
+
+def test_a_changed_instruction_is_another_question_and_the_difference_names_the_file(
+    pytester, suite
+):
+    suite.write("CLAUDE.md", "Do as you like.\n")
+    done = pytester.runpytest_subprocess("-rs", "-k", "test_fix")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(['*+*"CLAUDE.md": "*'])
+
+
+def test_a_broken_command_is_found_with_a_model(pytester, suite, environ, monkeypatch):
+    suite.write(FIX, "Repair the file.\n")  # without $ARGUMENTS
+    with answering(agent, repeat_last=True) as model:
+        for name, value in model.environ.items():
+            monkeypatch.setenv(name, value)
+        done = pytester.runpytest_subprocess("--vibe-wire=live")
+    done.assert_outcomes(failed=1, passed=1)
+    done.stdout.fnmatch_lines(["*CLAUDE.md asks for a line*"])

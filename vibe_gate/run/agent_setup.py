@@ -1,0 +1,150 @@
+"""The set-ups of a run's agents: the project's own Claude Code at the trusted revision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.domain import paths
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.escape import list_names, show_text
+from vibe_gate.domain.project_setup import ProjectSetup, command_name
+from vibe_gate.errors import UsageError
+from vibe_gate.gate.setup_files import (
+    INSTRUCTIONS,
+    OWN_FOLDER,
+    SERVERS,
+    find_differing_setup,
+    read_setup,
+)
+from vibe_gate.gate.trusted import WORKTREE, trusted_revision
+from vibe_gate.git import Tree
+from vibe_gate.run.run_tree import RunTree
+from vibe_gate.store.run_recorder import RunRecorder
+
+_SHOWN = 5
+
+_NOTHING = (
+    'Nothing was loaded for setup = "project": there is neither CLAUDE.md nor .claude/ at the '
+    "trusted revision. Does git ignore them?"
+)
+
+
+class AgentSetups:
+    """Reads set-ups, each before its agent begins, and writes down what was loaded."""
+
+    def __init__(
+        self, facts: Facts, review: ReviewRequest, record: RunRecorder, root: Path
+    ) -> None:
+        """`root`: of the run's own repository."""
+        self._gate = facts.gate
+        self._review = review
+        self._record = record
+        self._root = root
+        self._trees: dict[Path, Tree] = {}
+        """By the root of a repository, its tree at the trusted revision."""
+        self._notes: dict[str, None] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for people, each once."""
+        return list(self._notes)
+
+    def setup_of(self, agent: Agent, prompt: str, tree: RunTree) -> ProjectSetup | None:
+        """What is loaded for the agent, which works in `tree`; None: nothing. UsageError: it cannot
+        be, or the prompt begins with a command that is not there.
+        """
+        key, problem = agent.setup_problem
+        if problem:
+            raise UsageError(f"The agent {agent.id}: {key}: {problem}.")
+        if agent.setup == "none":
+            self._note_text(agent, prompt)
+            return None
+        trusted = self._trusted_tree(tree)
+        self._require_same(agent, trusted, tree)
+        setup = read_setup(trusted, agent)
+        _require_command(setup, prompt)
+        self._record.add_to_run_document(setup=setup.digests)
+        if not setup.digests:
+            self._notes[_NOTHING] = None
+        if setup.left_out:
+            names = list_names(setup.left_out, _SHOWN)
+            self._notes[f"Not loaded of the project's Claude Code set-up: {names}."] = None
+        return setup
+
+    def _trusted_tree(self, tree: RunTree) -> Tree:
+        """The repository's files where the change under review cannot reach them."""
+        repository = tree.repository
+        if repository.root not in self._trees:
+            revision = self._trusted_revision(tree)
+            if revision == WORKTREE:
+                revision = repository.snapshot()
+            self._trees[repository.root] = repository.tree(revision or tree.change.before)
+        return self._trees[repository.root]
+
+    def _trusted_revision(self, tree: RunTree) -> str:
+        """The revision at which the repository's set-up is read, "worktree", or "" if there is
+        none. What the user names is of the run's own repository, unless it is the working tree.
+        """
+        base = self._review.base
+        definitions = self._review.definitions
+        if WORKTREE in (definitions, self._gate.revision):
+            return WORKTREE
+        if tree.repository.root != self._root:
+            base = definitions = None
+        commit = tree.change.base_commit
+        return trusted_revision(tree.repository, commit, base=base, definitions=definitions)
+
+    def _require_same(self, agent: Agent, trusted: Tree, tree: RunTree) -> None:
+        """UsageError: hooks or servers would run beside scripts that the change brings."""
+        current = tree.repository.tree(tree.now)
+        if trusted.id == current.id:
+            return
+        differing_paths = find_differing_setup(trusted, current)
+        if not differing_paths:
+            return
+        names = list_names(map(paths.quote, differing_paths), _SHOWN)
+        scripts = [path for path in differing_paths if _may_be_run(path)]
+        if scripts and (agent.setup_hooks or agent.setup_mcp_servers):
+            script_names = list_names(map(paths.quote, scripts), _SHOWN)
+            raise UsageError(
+                f"The agent {agent.id} is not started: its setup_hooks or setup_mcp_servers run "
+                f"programs, and what they run differs from the trusted revision: {script_names}. "
+                "Merge that first, or leave out setup_hooks and setup_mcp_servers."
+            )
+        note = f"The set-up that was loaded is the trusted revision's; the files differ: {names}."
+        self._notes[note] = None
+
+    def _note_text(self, agent: Agent, prompt: str) -> None:
+        name = show_text(command_name(prompt))
+        if name:
+            note = (
+                f"The prompt of {agent.id} begins with /{name}, which is sent as text: "
+                'setup = "project" in the agent\'s definition has commands of .claude/ expanded.'
+            )
+            self._notes[note] = None
+
+
+def _may_be_run(path: str) -> bool:
+    """Whether the path is in `.claude`, or names programs, rather than instructions."""
+    names = path.split("/")
+    return names[-1] == SERVERS or (OWN_FOLDER in names and names[-1] != INSTRUCTIONS)
+
+
+def _require_command(setup: ProjectSetup, prompt: str) -> None:
+    """UsageError: the prompt begins with a command that is not in the set-up."""
+    name = command_name(prompt)
+    if not name or name in setup.commands:
+        return
+    near = setup.nearest_command(name)
+    if near:
+        advice = f"did you mean /{near}?"
+    elif setup.commands:
+        advice = f"there are {list_names([f'/{command}' for command in setup.commands], _SHOWN)}."
+    else:
+        advice = "there is none at all. Does git ignore .claude?"
+    raise UsageError(
+        f"There is no command /{show_text(name)} in .claude/commands or .claude/skills of the "
+        f"trusted revision; {show_text(advice)}"
+    )
