@@ -285,7 +285,7 @@ def test_a_secret_that_the_bundle_leaves_out_is_there_for_the_next_agent(repo, p
         shutil.rmtree(repo.path.parent / "state", ignore_errors=True)
         for folder in Path(repo.environ["HOME"]).rglob("workspaces"):
             shutil.rmtree(folder)
-        with pytest.raises(UsageError, match="lacks a secret that was redacted"):
+        with pytest.raises(UsageError, match="lacks what was redacted in its bundle"):
             await run_agent(READER, "Look.", context=second)
         return second
 
@@ -372,6 +372,22 @@ def test_what_is_no_patch_is_refused(repo, play, bundle, text):
 
     async def main() -> None:
         with pytest.raises(GateError, match=r"git can apply|does not apply"):
+            await run_agent(READER, "Look.", context=read_bundle(bundle))
+
+    play(main, says("Never asked."))
+    assert play.requests == []
+
+
+@quick
+def test_a_binary_section_that_a_bundle_leaves_out_is_refused_where_git_would_skip_it(
+    repo, play, bundle
+):
+    head = b"diff --git a/a.bin b/a.bin\nnew file mode 100644\nindex 0000000..1111111\n"
+    binary = b"GIT binary patch\nliteral 9\n[redacted:binary-patch]\n\n"
+    (bundle / "turn.patch").write_bytes(section("src/a.py") + head + binary)
+
+    async def main() -> None:
+        with pytest.raises(UsageError, match="lacks what was redacted in its bundle"):
             await run_agent(READER, "Look.", context=read_bundle(bundle))
 
     play(main, says("Never asked."))

@@ -20,7 +20,10 @@ Context = StageResult | RunResult | Sequence[StageResult | RunResult]
 MAX_NAME_CHARACTERS = 300
 """Of a turn, in a sentence."""
 
-_PLACEHOLDER = re.compile(rb"\[redacted:[a-z0-9-]{1,60}:[0-9a-f]{8}\]")
+_PLACEHOLDER = re.compile(rb"\[redacted:(?:binary-patch|[a-z0-9-]{1,60}:[0-9a-f]{8})\]")
+"""In place of a secret, and of a binary section that holds one or is too large to look at: git would
+leave that out without a word.
+"""
 
 
 class HandedTurn(Struct, frozen=True):
@@ -45,7 +48,9 @@ class HandedTurn(Struct, frozen=True):
 
     @property
     def is_redacted(self) -> bool:
-        """Whether it lacks secrets, so that it does not make the files that were there."""
+        """Whether it lacks what was left out of its bundle, and so does not make the files that were
+        there.
+        """
         return not self.is_exact and _PLACEHOLDER.search(self.patch) is not None
 
 

@@ -90,8 +90,8 @@ class RunTree:
         turn = self._exact_turn(turn)
         if turn.is_redacted:
             raise UsageError(
-                f"context: the patch of {turn.name} lacks a secret that was redacted, "
-                "so its files cannot be made again here."
+                f"context: the patch of {turn.name} lacks what was redacted in its bundle (a secret, "
+                "or a large binary file), so its files cannot be made again here."
             )
         workspace = self.workspace
         after = ""
