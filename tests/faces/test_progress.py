@@ -10,6 +10,7 @@ from command import vibe_gate
 from program import git, repository
 from rich.console import Console, Group
 
+from vibe_gate.context.listeners import StageStep
 from vibe_gate.faces.progress import RunningStages, Spent, spent_by
 
 
@@ -44,6 +45,19 @@ def test_a_workflows_stages_keep_their_lines_whatever_their_names_are_and_a_revi
     for stage in ("change", "checks", "judge", "judge"):
         reviewed.show(stage, "text")
     assert shown(reviewed) == ["judge: text"]
+
+
+def test_stages_that_have_not_begun_share_a_line_until_they_begin_or_are_skipped():
+    running = RunningStages(of_workflow=True)
+    running.show("change", "reading the change")
+    for node in ("fix", "praise", "publish\x1b[2J"):
+        running.tick(StageStep(node=node, kind="ready"))
+    running.show("fix", "agent fixer")
+    running.show("praise", "skipped: not review.passed")
+    running.tick(StageStep(node="fix", kind="tool.started", tool="Read", target="a.py", answers=2))
+    first, second = running.__rich__().plain.splitlines()
+    assert first.endswith("s  fix: 2 answers · Read a.py")
+    assert second.strip() == r"ready: publish\x1b[2J"
 
 
 @pytest.mark.parametrize("columns", [80, 40])
