@@ -550,7 +550,7 @@ def test_the_bundle_says_everything_and_is_sealed(walk, tmp_path, environ):
     assert json.loads((turn / "summary.json").read_text())["metrics"]["totalTokens"] > 0
     assert "StructuredOutput" in (turn / "events.ndjson").read_text()
     before = walk.repo.git("show", "HEAD~1:src/load.py")
-    assert any(before in path.read_text() for path in (bundle / "files").iterdir())
+    assert any(before in path.read_text() for path in (bundle / "files").glob("*/*"))
 
 
 def test_the_reviewed_change_can_be_applied_from_the_bundle(walk):

@@ -34,9 +34,11 @@ class AtCall:
     def __call__(self, frame: FrameType, event: str, function: Any) -> None:
         if event != self.moment or getattr(function, "__module__", "") not in {"posix", "fcntl"}:
             return
-        if (
-            frame.f_code.co_name == self.but or function.__name__ == "fspath"
-        ):  # no call into the system
+        if frame.f_code.co_name == self.but:
+            return
+        if function.__name__ == "fspath":  # no call into the system
+            return
+        if event == "c_return" and function.__name__ == "scandir":  # before `with` has what is open
             return
         self.left -= 1
         if self.left == 0:

@@ -66,7 +66,7 @@ def assert_sound(root: Path, *, killed: bool = False) -> None:
     for place in (root / ".vibe-artifacts").rglob("*"):
         digest, _, suffix = place.name.partition(".")
         if len(digest) == 64 and place.is_file():
-            run = place.parents[1]
+            run = place.parents[2]
             if (
                 killed
                 and not (run / "summary.json").exists()

@@ -46,7 +46,7 @@ def assert_right(root: Path, runs: set[str]) -> None:
         assert {entry.state for entry in found} <= {"sealed"}
     for entry in found:
         assert read_summary(root / entry.bundle).outcome == "pass"
-        for content in (root / entry.bundle / "files").iterdir():
+        for content in (root / entry.bundle / "files").glob("*/*"):
             assert content.read_bytes() in {b"old", b"young", b"shared"}
 
 

@@ -86,7 +86,7 @@ def _turns(run: RunRecorder) -> None:
         {"type": "todo", "action": "add", "text": "charge the new price", "status": "pending"}
     )
     fixer.event({"type": "todo", "action": "update", "text": "1", "status": "completed"})
-    before, after = fixer.keep_content(b"old\n"), fixer.keep_content(b"new\n")
+    before, after = fixer.keep_content("before", b"old\n"), fixer.keep_content("after", b"new\n")
     file = TurnFile(
         path="pay.py", change_type="modified", added=1, deleted=1, before=before, after=after
     )

@@ -189,7 +189,7 @@ def _agent(run: RunRecorder, calls: int, attack: str) -> None:
         turn.event(event)
         for hook in hooks:
             turn.hook(hook)
-    before, after = turn.keep_content(b"old\n"), turn.keep_content(b"new\n")
+    before, after = turn.keep_content("before", b"old\n"), turn.keep_content("after", b"new\n")
     file = TurnFile(
         path="repaired.py", change_type="modified", added=1, deleted=1, before=before, after=after
     )

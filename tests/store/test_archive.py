@@ -134,7 +134,7 @@ def test_the_same_runs_make_the_same_archive(tmp_path: Path, run: RunRecorder) -
 
 def test_long_names_of_nodes_travel(tmp_path: Path, store: Store, other: Path) -> None:
     run = store.begin(KEY, START, {})
-    run.turn("n" * 128).keep_content(b"x\n")
+    run.turn("n" * 128).keep_content("after", b"x\n")
     run.seal(summary_of(run))
     import_bundles(other, exported(tmp_path), NOW)
     assert find_run(other).state == "sealed"
@@ -237,7 +237,7 @@ RUN_ID = "20260102T030405678Z-00000000"
         (entry(f"{KEY}/{RUN_ID}/run.json", kind=tarfile.FIFOTYPE), "is not a regular file"),
         (entry(f"{KEY}/{RUN_ID}/.lock"), "is not a file of a bundle"),
         (
-            entry(f"{KEY}/{RUN_ID}/files/{'0' * 64}.sh"),
+            entry(f"{KEY}/{RUN_ID}/files/after/{'0' * 64}.sh"),
             "is not a file of a bundle",
         ),
         (entry(f"TRASH/{RUN_ID}/run.json"), "is not a file of a bundle"),

@@ -42,7 +42,7 @@ def test_a_content_is_named_by_its_hash_and_kind(
     raw = data.encode() if isinstance(data, str) else data
     run = store.begin(KEY, START, {})
     assert run.keep_content("after", raw) == sha256(raw)
-    (place,) = (run.directory / "files").iterdir()
+    (place,) = (run.directory / "files").glob("*/*")
     assert place.name == sha256(raw) + suffix
     stored = place.read_bytes()
     assert (gzip.decompress(stored) if suffix.endswith(".gz") else stored) == raw
@@ -65,7 +65,7 @@ def test_a_run_keeps_each_content_once_whichever_side_and_turn_has_it(
     for number, data in enumerate(texts):
         run.keep_content("before", data, f"old-{number}")
         run.keep_content("after", data, f"new-{number}")
-        before, after = turn.keep_content(data), turn.keep_content(data)
+        before, after = turn.keep_content("before", data), turn.keep_content("after", data)
         assert before == after
         file = TurnFile(
             path=f"new-{number}",
@@ -82,7 +82,7 @@ def test_a_run_keeps_each_content_once_whichever_side_and_turn_has_it(
     read = [(file.before.text(), file.after.text()) for file in by_itself.files.changed()]
     assert read == [(f"file {number}: [redacted]\n",) * 2 for number in range(40)]
     assert verify_bundles(tmp_path, Provenance(START)).problems == ()
-    (damaged, *_) = (run.directory / "files").iterdir()
+    (damaged, *_) = (run.directory / "files/before").iterdir()
     damaged.unlink()
     (problem,) = verify_bundles(tmp_path, Provenance(START)).problems
     assert (problem.state, problem.what) == ("corrupt", "missing")
@@ -96,7 +96,7 @@ def test_a_turn_that_was_copied_out_of_its_run_says_where_its_contents_are(
 ) -> None:
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")
-    file = TurnFile(path="a", change_type="added", after=turn.keep_content(b"new\n"))
+    file = TurnFile(path="a", change_type="added", after=turn.keep_content("after", b"new\n"))
     turn.seal(Ended(change=TurnChange(patch=b"diff --git a/a b/a\n", files=(file,))))
     run.seal(summary_of(run))
     copy = shutil.copytree(run.directory / turn.relative, tmp_path / "copy")

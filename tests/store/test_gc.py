@@ -296,5 +296,5 @@ def test_eight_writers_two_cleaners_and_readers_lose_nothing(tmp_path):
     assert set(ids(tmp_path)) == new
     for entry in entries(tmp_path):
         assert read_summary(tmp_path / entry.bundle).outcome == "pass"
-        for content in (tmp_path / entry.bundle / "files").iterdir():
+        for content in (tmp_path / entry.bundle / "files").glob("*/*"):
             assert content.read_bytes() in {b"shared", *(b"of %d" % number for number in range(4))}

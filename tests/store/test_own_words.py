@@ -160,7 +160,7 @@ WAYS = {
     "patch": lambda run: run.keep_patch(b"stumble"),
     "content": lambda run: run.keep_content("after", b"stumble", "a"),
     "path": lambda run: (run.keep_content("after", b"x", "stumble"), run.event("log.mark")),
-    "turn's content": lambda run: run.turn("a").keep_content(b"stumble"),
+    "turn's content": lambda run: run.turn("a").keep_content("after", b"stumble"),
     "turn's end": lambda run: run.turn("a").seal(Ended(detail="stumble")),
     "turn's denial": lambda run: run.turn("a").seal(
         Ended(permission_denials=[{"tool_use_id": "stumble"}])

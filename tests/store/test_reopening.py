@@ -124,13 +124,15 @@ def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_
     run = store.begin(KEY, START, {})
     digests = [run.keep_content("after", b"kept\n", "a"), hashlib.sha256(b"torn\n").hexdigest()]
     run.close()
-    (run.directory / f"files/{digests[1]}.txt").write_bytes(b"to")
+    (run.directory / f"files/after/{digests[1]}.txt").write_bytes(b"to")
     (torn,) = (
         each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run"
     )
     assert (torn.state, torn.what) == ("untidy", "temporary")
     again = store.reopen(KEY, run.run_id)
-    assert [path.name for path in (run.directory / "files").iterdir()] == [f"{digests[0]}.txt"]
+    assert [path.name for path in (run.directory / "files/after").iterdir()] == [
+        f"{digests[0]}.txt"
+    ]
     assert [
         again.keep_content("after", data, path)
         for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))
@@ -143,7 +145,7 @@ def test_a_content_that_the_log_names_and_that_was_altered_is_corrupt_and_stays(
     run = store.begin(KEY, START, {})
     run.keep_content("after", b"kept\n", "a")
     run.close()
-    (kept,) = (run.directory / "files").iterdir()
+    (kept,) = (run.directory / "files/after").iterdir()
     kept.write_bytes(b"other\n")
     (altered,) = (
         each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run"

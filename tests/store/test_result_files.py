@@ -181,7 +181,7 @@ def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> Non
     assert (crlf.text(), crlf.bytes()) == ("one\r\nzwei\r\nthree\n", b"one\r\nzwei\r\nthree\n")
     packed = found(reviewed, "added.bin").after
     assert packed is not None
-    assert list((reviewed.bundle_dir / "files").glob(f"{packed.sha256}.bin.gz"))
+    assert list((reviewed.bundle_dir / "files").glob(f"*/{packed.sha256}.bin.gz"))
     with packed.stream() as stream:
         assert [len(stream.read(8000)) for _ in range(4)] == [8000, 8000, 4000, 0]
     assert reviewed.content(packed.sha256) == packed.bytes()
@@ -218,7 +218,7 @@ def turn_with(store: Store, before: bytes | None, after: bytes) -> RunResult:
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")
     sides = {
-        side: turn.keep_content(data)
+        side: turn.keep_content(side, data)
         for side, data in (("before", before), ("after", after))
         if data is not None
     }
@@ -301,7 +301,7 @@ def ids_of(calls: tuple[CapturedCall, ...]) -> list[str]:
 
 
 def stored(result: RunResult) -> Path:
-    (path,) = (result.bundle_dir.parents[2] / "files").iterdir()
+    (path,) = (result.bundle_dir.parents[2] / "files").glob("*/*")
     return path
 
 

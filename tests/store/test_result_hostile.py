@@ -106,7 +106,7 @@ def test_a_line_without_end_is_refused(turn: Path) -> None:
 def sealed_content(run: RunRecorder, data: bytes = b"12345", **lie: Any) -> StoredContent:
     """The content of a turn's only file, of which the turn's summary says something else."""
     recorder = run.turn("fix")
-    kept = recorder.keep_content(data)
+    kept = recorder.keep_content("after", data)
     assert kept is not None
     content = Content(**{"sha256": kept.sha256, "size": kept.size} | lie)
     recorder.seal(
@@ -188,7 +188,7 @@ def test_a_bomb_takes_little_memory(store: Store) -> None:
     """A gzip of 200 MB that claims to be 9 MB."""
     run = store.begin(KEY, START, {})
     content = sealed_content(run, b"x" * 20_000, size=9_000_000)
-    (path,) = run.directory.glob("files/*")
+    (path,) = run.directory.glob("files/*/*")
     path.write_bytes(gzip.compress(bytes(200_000_000), 1))
     tracemalloc.start()
     try:

@@ -68,7 +68,7 @@ def told(root: Path, provenance: Provenance = NOW) -> list[tuple[str, str, str]]
 
 
 def content_of(run: RunRecorder, suffix: str) -> Path:
-    return next((run.directory / "files").glob(f"*{suffix}"))
+    return next((run.directory / "files").glob(f"*/*{suffix}"))
 
 
 def test_a_whole_store_has_no_flaws(tmp_path: Path, run: RunRecorder) -> None:
@@ -114,11 +114,11 @@ def test_every_flaw_is_told_in_one_go(tmp_path: Path, store: Store, run: RunReco
     damaged(run.directory / "graph.json", lambda data: data.replace(b"DONE", b"IDLE"))
     (other.directory / "summary.json").write_bytes(b'{"schema": 1, "schema": 1}')
     shutil.rmtree(other.directory / TURN)
-    os.mkfifo(run.directory / "files/pipe")
+    os.mkfifo(run.directory / "files/after/pipe")
     assert set(told(tmp_path)) == {
         ("corrupt", "digest", place("graph.json", run)),
         ("corrupt", "document", place("summary.json", other)),
-        ("corrupt", "entry", place("files/pipe", run)),
+        ("corrupt", "entry", place("files/after/pipe", run)),
     }
 
 
@@ -129,7 +129,7 @@ def test_a_content_that_is_not_what_its_name_says_is_told_wherever_it_is_shown(
     path = content_of(run, suffix)
     wrong = gzip.compress(b"something else" * 1000) if suffix.endswith("gz") else b"\0else" * 4
     path.write_bytes(wrong)
-    assert ("corrupt", "content", place(f"files/{path.name}", run)) in told(tmp_path)
+    assert ("corrupt", "content", place(f"files/after/{path.name}", run)) in told(tmp_path)
 
 
 def test_a_content_that_the_events_name_and_nobody_has_is_told(
@@ -137,7 +137,7 @@ def test_a_content_that_the_events_name_and_nobody_has_is_told(
 ) -> None:
     path = content_of(run, ".bin")
     path.unlink()
-    assert told(tmp_path) == [("corrupt", "missing", place(f"files/{path.stem}", run))]
+    assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.stem}", run))]
 
 
 def test_a_summary_that_was_deleted_is_named(tmp_path: Path, store: Store) -> None:

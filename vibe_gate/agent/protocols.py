@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
+from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import Content
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 
@@ -27,7 +28,7 @@ class TurnRecord(SessionRecord, Protocol):
     relative: str
     """Its folder in the run's bundle; "" if it is not recorded."""
 
-    def keep_content(self, data: bytes) -> Content | None:
+    def keep_content(self, side: Side, data: bytes) -> Content | None:
         """Keep one side of a file that the agent changed; None if the turn is not recorded."""
 
     def seal(self, result: TurnResult) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileDiff, FileVersion
+from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.turn import (
     MAX_CHAIN_FILES,
     ChainChange,
@@ -141,19 +141,19 @@ class TurnChanges:
     def _file(self, file: FileDiff, record: TurnRecord) -> TurnFile:
         repository = self._workspace.repository
 
-        def content(version: FileVersion | None) -> Content | None:
+        def content(side: Side, version: FileVersion | None) -> Content | None:
             if version is None:
                 return None
             if version.size > LARGEST_CONTENT:
                 return Content(sha256=repository.digest(version), size=version.size)
-            return record.keep_content(repository.read(version))
+            return record.keep_content(side, repository.read(version))
 
         return TurnFile(
             path=file.shown_path,
             old_path=None if file.old_path is None else paths.quote(file.old_path),
             change_type=file.change_type,
-            before=content(file.before),
-            after=content(file.after),
+            before=content("before", file.before),
+            after=content("after", file.after),
             added=file.added,
             deleted=file.deleted,
         )

@@ -86,9 +86,9 @@ _TURN_FILES: dict[str, Part] = {
 }
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/turn-[0-9]{{3,9}}")
-# Of earlier versions: each side of a run or of a turn has contents of its own.
+# Of earlier versions: a turn has contents of its own.
 _SIDES = rf"(?:{_TURN.pattern}/)?{FILES}/(?:before|after)"
-_CONTENT = re.compile(rf"(?:{FILES}|{_SIDES})/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
+_CONTENT = re.compile(rf"{_SIDES}/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
 _STEP_PATCH = re.compile(r"step-[0-9]{3,9}\.patch")
 _TEST = re.compile(rf"{COUNTEREXAMPLES}/{_FOLDER_NAME.pattern}")
 _ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")

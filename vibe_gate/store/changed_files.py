@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import EDITING_TOOLS
-from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType, Hunk, Side
+from vibe_gate.domain.change import LARGEST_CONTENT, SIDES, ChangeType, Hunk, Side
 from vibe_gate.domain.document import read_text_of
 from vibe_gate.domain.escape import list_names
 from vibe_gate.domain.summary import ChangedFile
@@ -78,7 +78,7 @@ class StoredContent(Struct, frozen=True):
                 f"The bundle has only hash and size of this content: {self.size:,} bytes are more than "
                 f"the limit of {LARGEST_CONTENT:,}."
             )
-        path = self._bundle.root / bundle_names.FILES / self.sha256
+        path = self._bundle.root / bundle_names.FILES / self._side / self.sha256
         if SHA256.fullmatch(self.sha256) is None:
             raise corrupt_bundle_error(path, "its name is not a sha-256")
         stream = open_stored_content(self._bundle, self._side, self.sha256, self.size)
@@ -106,9 +106,12 @@ def open_stored_content(
     """The content of that hash, open at its beginning; None if the bundle has none. StorageError,
     IntegrityError.
 
-    `side`: of the file, by which earlier versions kept contents. `size`: if it is known.
+    `side`: of the file; a content that files have on both sides is kept on one. `size`: if it is
+    known.
     """
-    places = (bundle_names.FILES, "/".join(filter(None, (bundle.inside, bundle_names.FILES, side))))
+    places = [f"{bundle_names.FILES}/{either_side}" for either_side in SIDES]
+    if bundle.inside:  # where earlier versions kept those of a turn
+        places.append(f"{bundle.inside}/{bundle_names.FILES}/{side}")
     for place in places:
         name = _name_of_content(bundle, place, sha256)
         if name:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 
 from msgspec import Struct
 
-from vibe_gate.domain.change import LARGEST_CONTENT
+from vibe_gate.domain.change import LARGEST_CONTENT, SIDES, Side
 from vibe_gate.store.bundle_names import FILES
 from vibe_gate.store.folder import Folder
 
@@ -203,31 +203,46 @@ class Contents:
 
     def __init__(self, run: Folder) -> None:
         self._run = run
-        self._folder: Folder | None = None
-        """Made when the first content comes."""
-        self._written: set[str] = set()
+        self._folders: dict[Side, Folder] = {}
+        """Those that are there."""
+        self._names: dict[str, str] = {}
+        """Of what was kept, by content_name, its file relative to the run's folder."""
 
-    def keep(self, data: bytes, redact: TextRedactor) -> StoredFile:
-        """Store one side of a file. OSError."""
+    def keep(self, side: Side, data: bytes, redact: TextRedactor) -> StoredFile:
+        """Store one side of a file, unless a file has this content already on either side.
+        OSError.
+        """
         safe = redact.data(data) if len(data) <= LARGEST_CONTENT else data
         if len(safe) > LARGEST_CONTENT:
             return StoredFile(sha256_of(safe), len(safe), "")
         base = content_name(safe)
-        if base not in self._written:
-            self._write(base, pack_content(base, safe))
-            self._written.add(base)
-        return StoredFile(base[:64], len(safe), f"{FILES}/{base}")
+        if base not in self._names:
+            written_side = self._write(side, base, pack_content(base, safe))
+            self._names[base] = f"{FILES}/{written_side}/{base}"
+        return StoredFile(base[:64], len(safe), self._names[base])
 
-    def _write(self, base: str, packed: bytes) -> None:
+    def _write(self, side: Side, base: str, packed: bytes) -> Side:
         """Write a content under its own name at once: what a killed process leaves torn has another
-        hash, and no seal. OSError.
+        hash, and no seal. Returns the side where it is, which an earlier process may have chosen.
+        OSError.
         """
-        if self._folder is None:
-            self._folder = self._run.folder(FILES, create=True)
-        try:
-            self._folder.write(base, packed)
-        except FileExistsError:  # the run is resumed
-            self._folder.place(base, packed)
+        for written_side in SIDES:
+            folder = self._find_folder(written_side)
+            if folder is not None and folder.has(base):  # the run is resumed
+                folder.place(base, packed)
+                return written_side
+        if side not in self._folders:
+            self._folders[side] = self._run.below(f"{FILES}/{side}", create=True)
+        self._folders[side].write(base, packed)
+        return side
+
+    def _find_folder(self, side: Side) -> Folder | None:
+        if side not in self._folders:
+            try:
+                self._folders[side] = self._run.below(f"{FILES}/{side}")
+            except FileNotFoundError:
+                return None
+        return self._folders[side]
 
 
 # A patch's binary sections are deflated and in base85, so a redactor does not see what is in them.

@@ -167,7 +167,7 @@ class RunRecorder:
         Returns the sha-256 of what is stored, of the bytes themselves above the
         size limit (nothing is stored then), or None if the run is not recorded.
         """
-        stored = parts.contents.keep(data, parts.redact)
+        stored = parts.contents.keep(side, data, parts.redact)
         self._prepare_content(parts, side, stored, path)
         return stored.sha256
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vibe_gate.domain import receipt
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
-from vibe_gate.domain.change import LARGEST_CONTENT
+from vibe_gate.domain.change import LARGEST_CONTENT, SIDES
 from vibe_gate.domain.document import read
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
@@ -121,9 +121,9 @@ class Audit:
         self._content_faults: dict[str, str] = {}
         """Contents that are not what their names say, and why."""
         self._referenced_contents: set[str] = set()
-        """Contents, without suffixes, that events and turns' summaries name."""
-        self._former_places: dict[str, str] = {}
-        """Of these, where earlier versions kept those of a turn, without suffixes."""
+        """Contents, without suffixes, that the run's events name."""
+        self._places_by_sha256: dict[str, list[str]] = {}
+        """Of contents that turns' summaries name, where they may be, without suffixes."""
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
@@ -244,11 +244,11 @@ class Audit:
         for file in summary.files:
             for side, content in (("before", file.before), ("after", file.after)):
                 if content is not None and content.size <= LARGEST_CONTENT:
-                    name = f"{bundle_names.FILES}/{content.sha256}"
-                    self._referenced_contents.add(name)
-                    self._former_places[name] = (
-                        f"{turn}/{bundle_names.FILES}/{side}/{content.sha256}"
-                    )
+                    name = f"{bundle_names.FILES}/{side}/{content.sha256}"
+                    places = self._places_by_sha256.setdefault(content.sha256, [])
+                    for either_side in SIDES:
+                        places.append(f"{bundle_names.FILES}/{either_side}/{content.sha256}")
+                    places.append(f"{turn}/{name}")  # of earlier versions
 
     def _check_references(self) -> None:
         """What the logs and the turns say was kept must be there."""
@@ -261,8 +261,10 @@ class Audit:
             if bundle_names.is_turn(folder):
                 turns.add(folder)
         for name in sorted(self._referenced_contents - contents):
-            if self._former_places.get(name) not in contents:
-                self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
+            self._note_problem("corrupt", "missing", name, "it was kept, and is missing")
+        for _, places in sorted(self._places_by_sha256.items()):
+            if self._referenced_contents.isdisjoint(places) and contents.isdisjoint(places):
+                self._note_problem("corrupt", "missing", places[0], "it was kept, and is missing")
         for turn in sorted(turns):
             if f"{turn}/{bundle_names.SUMMARY}" not in self._present_names:
                 self._note_problem(

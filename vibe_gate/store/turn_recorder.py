@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from vibe_gate.domain import escape, unredacted_fields
+from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import plain, read, read_text_of, require_few, without_none
 from vibe_gate.domain.turn import ChainChange, Content, TurnTodo
 from vibe_gate.store import bundle_names
@@ -148,11 +149,11 @@ class TurnRecorder:
         self._marks.append(HookMark(seq, ts, hook, tool_use_id, tool_name))
 
     @never_fails
-    def keep_content(self, parts: TurnParts, data: bytes) -> Content:
+    def keep_content(self, parts: TurnParts, side: Side, data: bytes) -> Content:
         """Keep one side of a file that the agent changed, among the run's contents; hash and size
         for `TurnFile`, None if not recorded.
         """
-        stored = parts.contents.keep(data, parts.redact)
+        stored = parts.contents.keep(side, data, parts.redact)
         return Content(sha256=stored.sha256, size=stored.size)
 
     def restore(
