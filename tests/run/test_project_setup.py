@@ -383,11 +383,15 @@ def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):
 @pytest.mark.parametrize(
     ("path", "text", "sentence"),
     [
-        ("CLAUDE.md", "See @../../secrets.md\n", "CLAUDE.md refers to @../../secrets.md, which is"),
-        ("CLAUDE.md", "See @/etc/hostname\n", "CLAUDE.md refers to @/etc/hostname, which is"),
-        ("docs/style.md", "See @../../x.md\n", "docs/style.md refers to @../../x.md"),
-        ("src/CLAUDE.md", "See @/etc/hostname\n", "src/CLAUDE.md refers to"),
-        (".claude/commands/fix.md", "See @/etc/hostname\n", ".claude/commands/fix.md refers to"),
+        (
+            "CLAUDE.md",
+            "See @../../secrets.md\n",
+            "CLAUDE.md:1 refers to @../../secrets.md, which is",
+        ),
+        ("CLAUDE.md", "See @/etc/hostname\n", "CLAUDE.md:1 refers to @/etc/hostname, which is"),
+        ("docs/style.md", "See @../../x.md\n", "docs/style.md:1 refers to @../../x.md"),
+        ("src/CLAUDE.md", "See @/etc/hostname\n", "src/CLAUDE.md:1 refers to"),
+        (".claude/commands/fix.md", "See @/etc/hostname\n", ".claude/commands/fix.md:1 refers to"),
         (".claude/skills/greet/SKILL.md", "---\n'hooks': x\n---\n", "SKILL.md:2: not front matter"),
         (".claude/rules/always.md", "---\n{hooks: x}\n---\n", "always.md:2: not front matter"),
         ("CLAUDE.md", "x" * 10_000_000, "CLAUDE.md has 10,000,000 bytes"),

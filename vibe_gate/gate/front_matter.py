@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from textwrap import dedent
 
@@ -12,6 +12,11 @@ from vibe_gate.domain.escape import expression
 _KEY = expression(r"([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*))?\Z")
 _QUOTED = expression(r"""(?:("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)')(?:[ \t]+#.*)?\Z""")
 _COMMENT = expression(r"(?:^|[ \t])#.*")
+_INNER_KEY = expression(r"[^\s:]+:(?:[ \t]|\Z)")
+_ACTING = expression(r"[{}\[\]*&#!|>%@`]|: ")
+"""What has Claude Code quote the whole value of a line, where it is no YAML as it stands."""
+_CLOSING_MARKS: Mapping[str, str] = {"[": "]", "{": "}", '"': '"', "'": "'"}
+_TOOL_KEYS = ("tools", "disallowedTools", "allowed-tools", "disallowed-tools")
 
 
 def front_matter_end(lines: Sequence[str]) -> int:
@@ -55,6 +60,60 @@ def front_matter_entries(
         if match:
             value = _read_value((match[2] or "").strip(), block[1:])
         yield number, key, value
+
+
+def unreadable_value(key: str, block: Sequence[str]) -> str:
+    """Why the lines of a key are no value; "" if they are one.
+
+    A plain text with ": " or brackets in its midst is one: Claude Code takes it as it stands.
+    """
+    match = _KEY.match(block[0])
+    if match is None:
+        return "is no key with a value"
+    head = (match[2] or "").strip()
+    inner_lines = [line.strip() for line in block[1:] if line.strip()]
+    if head[:1] in ("|", ">"):
+        return ""
+    if head:
+        return _unreadable_text(key, head, inner_lines)
+    for line in inner_lines:
+        if line.startswith("- "):
+            problem = _unreadable_text(key, line[2:].strip(), [])
+            if problem:
+                return problem
+    return ""
+
+
+def _unreadable_text(key: str, head: str, inner_lines: Sequence[str]) -> str:
+    """Why the text that begins with `head` is no value; "" if it is one."""
+    joined = " ".join([head, *inner_lines])
+    closing_mark = _CLOSING_MARKS.get(head[0])
+    if closing_mark and closing_mark not in joined[1:]:
+        return f"opens {head[0]} and does not close it"
+    is_quoted = head[0] in "\"'"
+    if is_quoted and not _QUOTED.match(joined) and not _ACTING.search(head):
+        return f"goes on behind its closing {head[0]}"
+    if not closing_mark and any(_INNER_KEY.match(line) for line in inner_lines):
+        return "is text and has keys below it"
+    plain = _COMMENT.sub("", joined)
+    if key in _TOOL_KEYS and plain.count("(") != plain.count(")"):
+        return "has a ( without its )"
+    return ""
+
+
+def unclosed_front_matter(lines: Sequence[str]) -> bool:
+    """Whether the file begins with front matter that no line of `---` ends; a rule above plain text
+    is none.
+    """
+    if lines[0].rstrip(" \t") != "---" or front_matter_end(lines):
+        return False
+    return len(lines) > 1 and _KEY.match(lines[1]) is not None
+
+
+def first_key(lines: Sequence[str]) -> str:
+    """The key on the first line of a file without front matter; "" if it has none."""
+    match = _KEY.match(lines[0])
+    return match[1] if match else ""
 
 
 def _read_value(head: str, inner_lines: Sequence[str]) -> str | list[str] | None:

@@ -21,9 +21,12 @@ from vibe_gate.domain.escape import counted, expression, list_names, show_text
 from vibe_gate.domain.project_setup import ProjectSetup, SetupFile
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.front_matter import (
+    first_key,
     front_matter_blocks,
     front_matter_end,
     front_matter_entries,
+    unclosed_front_matter,
+    unreadable_value,
 )
 from vibe_gate.git import Tree
 
@@ -177,6 +180,7 @@ class _SetupReader:
             self._add(path, f"config/{kind}/{inner_path}", raw, self._passed(path, raw, kind))
             if kind == "commands":
                 self._require_inside(path, raw, _ROOT)
+                self._note_missing(path, raw, _ROOT)
                 self.commands.add(inner_path.removesuffix(".md").replace("/", ":"))
 
     def read_skills(self) -> None:
@@ -195,6 +199,7 @@ class _SetupReader:
             if file_name.rpartition("/")[2] == _SKILL:
                 content = self._passed(path, raw, "skills")
                 self._require_inside(path, raw, _ROOT)
+                self._note_missing(path, raw, _ROOT)
             if file_name == _SKILL:
                 self.commands.add(name)
             self._add(path, f"config/skills/{inner_path}", raw, content)
@@ -318,7 +323,14 @@ class _SetupReader:
         """
         lines = raw.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
         end = front_matter_end(lines)
+        if unclosed_front_matter(lines):
+            raise UsageError(
+                f"{paths.quote(path)}:1: front matter that does not end: write --- on a line of "
+                "its own behind its last key."
+            )
         if not end:
+            if first_key(lines) in PASSED_KEYS[kind]:
+                self._leave_out(path, "begins with keys, but not with ---: it is text")
             return b"---\n---\n" + raw
         passed_lines: list[str] = []
         for number, key, block in front_matter_blocks(lines[1:end]):
@@ -327,10 +339,16 @@ class _SetupReader:
                     f"{paths.quote(path)}:{number}: not front matter that can be loaded in part: "
                     "write key: value, and indent what belongs to it."
                 )
-            if key in PASSED_KEYS[kind]:
-                passed_lines += block
-            else:
+            if key not in PASSED_KEYS[kind]:
                 self._leave_out(path, show_text(key))
+                continue
+            problem = unreadable_value(key, block)
+            if problem:
+                raise UsageError(
+                    f"{paths.quote(path)}:{number}: front matter that cannot be read: "
+                    f"{show_text(key)} {problem}."
+                )
+            passed_lines += block
         text = "\n".join(["---", *passed_lines, "---", *lines[end + 1 :]])
         return text.encode("utf-8", "surrogateescape")
 
@@ -348,46 +366,52 @@ class _SetupReader:
     def _follow_imports(self, path: str, content: bytes, depth: int) -> None:
         folder = PurePosixPath(path).parent
         self._require_inside(path, content, folder)
-        for name in _imported_names(content):
+        for _, name in _imported_names(content):
             imported = None if name.startswith(("/", "~")) else _joined(folder, name)
             is_nested = "/.claude/" in (imported or "")
             if name.startswith("~") or is_nested or (imported or "").startswith(_NOT_IMPORTED):
                 self._leave_out(path, f"@{show_text(name)}")
             elif imported is not None and depth < MAX_IMPORTS:
                 self._read_with_imports(imported, depth + 1)
-            if imported and imported.endswith(".md") and self._read(imported) is None:
-                self._leave_out(path, f"@{show_text(name)} is not there")
+        self._note_missing(path, content, folder)
 
     def _require_inside(self, path: str, content: bytes, folder: PurePosixPath) -> None:
         """UsageError: Claude Code would read a file outside of the repository. `folder`: where
         relative paths begin.
         """
-        for name in _imported_names(content):
+        for line, name in _imported_names(content):
             if name.startswith("/"):
                 is_outside = Path(name).exists()
             else:
                 is_outside = not name.startswith("~") and _joined(folder, name) is None
             if is_outside:
                 raise UsageError(
-                    f"{paths.quote(path)} refers to @{show_text(name)}, which is outside of the "
+                    f"{paths.quote(path)}:{line} refers to @{show_text(name)}, which is outside of the "
                     "repository: take the @ out, or copy the file into the repository."
                 )
+
+    def _note_missing(self, path: str, content: bytes, folder: PurePosixPath) -> None:
+        """Name what is referred to as Markdown of the repository and is not there."""
+        for _, name in _imported_names(content):
+            imported = None if name.startswith("~") else _joined(folder, name)
+            if imported and imported.endswith(".md") and self._read(imported) is None:
+                self._leave_out(path, f"refers to @{show_text(name)}, which is not there")
 
     def _note_imports(self, path: str, content: bytes) -> None:
         """Name the imports of a rule for some paths: Claude Code would load them for all."""
         self._require_inside(path, content, PurePosixPath(path).parent)
-        for name in _imported_names(content):
+        for _, name in _imported_names(content):
             if name.endswith(".md"):
                 self._leave_out(path, f"@{show_text(name)}")
 
 
-def _imported_names(content: bytes) -> Iterator[str]:
-    """What stands behind an "@" as paths do, without fragments."""
+def _imported_names(content: bytes) -> Iterator[tuple[int, str]]:
+    """What stands behind an "@" as paths do, without fragments, each with its line."""
     text = content.decode("utf-8", "replace")
     for match in _IMPORT.finditer(text):
         name = match[1].replace("\\ ", " ").partition("#")[0].strip("\"'`")
         if name and "\0" not in name:
-            yield name
+            yield text.count("\n", 0, match.start(1)) + 1, name
 
 
 def _joined(folder: PurePosixPath, name: str) -> str | None:
