@@ -503,6 +503,29 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["0123456789abcdef-1.json", "notes.json"])
+def test_what_a_review_records_in_the_working_tree_is_no_change_and_any_other_file_is(walk, name):
+    """Of a recording of its own, and of another that is recorded beside it."""
+    walk.repo.write("src/load.py", SWALLOWS + "x = 1\n")
+    recordings = walk.repo.path / "cassettes"
+
+    def meanwhile(request: Any) -> Turn:
+        walk.repo.write(f"cassettes/other/{name}", "{}")
+        return answer(PASSES)
+
+    with walk.answered(meanwhile):
+        done = walk(
+            selection=Selection("worktree"), wire=Wire("record", recordings / "own", recordings)
+        )
+    assert len(list((recordings / "own").glob("*.json"))) == 1
+    changed = [note for note in done.notes if note.startswith("Changed")]
+    if name == "notes.json":
+        assert changed == [f"Changed during the review: cassettes/other/{name}."]
+    else:
+        assert (changed, done.summary.outcome) == ([], "pass")
+
+
+@pytest.mark.slow
 def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_cannot_change(
     walk, tmp_path, environ
 ):

@@ -238,6 +238,27 @@ def test_tests_with_a_loop_of_their_own_give_the_same_live_and_replayed(
     assert outcomes(project.runpytest_subprocess("-rA")) == outcomes(live)
 
 
+IN_THE_PROJECT = """
+import asyncio
+
+
+async def test_readers(vibe):
+    await asyncio.gather(vibe.run("fixer", "Look at a"), vibe.run("fixer", "Look at b"))
+    await vibe.run("fixer", "Look at c")
+"""
+
+
+@pytest.mark.slow
+def test_agents_that_only_read_are_recorded_in_the_project_itself(project, monkeypatch, quick):
+    project.makepyfile(test_project=IN_THE_PROJECT)
+    with answering(Turn(Text("Seen.")), repeat_last=True) as model:
+        use(monkeypatch, model)
+        recorded = project.runpytest_subprocess("--vibe-wire=record")
+    recorded.assert_outcomes(passed=1)
+    assert len(list(project.path.glob("cassettes/test_project/*/*/*.json"))) == 3
+    project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monkeypatch, quick):

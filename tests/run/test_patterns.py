@@ -65,6 +65,17 @@ def test_a_pattern_runs_live_and_from_a_cassette_with_the_server_gone(
 
 
 @pytest.mark.slow
+def test_an_agent_that_only_reads_is_recorded_into_the_repository_and_replayed_from_it(repo):
+    wire = ("--agent", "reviewer", "--prompt", "Look.", "--cassette", "cassette", "--wire")
+    with answering(says("Seen.")) as model:
+        recorded = repo.run(*wire, "record", model=model.environ)
+    assert recorded.code == 0, recorded.out + recorded.err
+    assert len(list((repo.path / "cassette").iterdir())) == 1
+    replayed = repo.run(*wire, "replay")
+    assert replayed.code == 0, replayed.out + replayed.err
+
+
+@pytest.mark.slow
 def test_what_a_stage_said_is_handed_over_as_data(repo):
     with answering(*A) as model:
         done = repo.run("hand-over-toml", model=model.environ)

@@ -24,6 +24,9 @@ class Wire(Struct, frozen=True):
     cassette: Path | None = None
     """The folder of recorded requests and answers; only `live` needs none."""
 
+    recordings: Path | None = None
+    """The folder in which other runs record meanwhile, those of a test suite; None: none do."""
+
 
 class WireOptions(Struct, frozen=True):
     """How the model is reached, as the user's options say it."""

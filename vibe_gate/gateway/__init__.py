@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from vibe_gate.gateway.upstream import NO_CREDENTIALS, Upstream, find_upstream
 
 if TYPE_CHECKING:
+    from vibe_gate.gateway.cassette import is_recorded_by
     from vibe_gate.gateway.model_probe import ask_model
     from vibe_gate.gateway.server import Gateway
 
-__all__ = ["NO_CREDENTIALS", "Gateway", "Upstream", "ask_model", "find_upstream"]
+__all__ = ["NO_CREDENTIALS", "Gateway", "Upstream", "ask_model", "find_upstream", "is_recorded_by"]
 
 
 def __getattr__(name: str) -> object:
@@ -32,4 +33,8 @@ def __getattr__(name: str) -> object:
         from vibe_gate.gateway.model_probe import ask_model
 
         return ask_model
+    if name == "is_recorded_by":
+        from vibe_gate.gateway.cassette import is_recorded_by
+
+        return is_recorded_by
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

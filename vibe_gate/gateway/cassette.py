@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.document import parse_object, plain, read
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.normal_request import (
     Json,
@@ -60,6 +61,21 @@ class RecordedResponse(Struct, frozen=True, kw_only=True):
     ]  # after a lower one the agent's program waits for another
     events: tuple[Json, ...] | None = None
     body: Any = None
+
+
+_FILE_NAME = re.compile(r"[0-9a-f]{16}-[1-9][0-9]*\.(?:json|partial)")
+"""Of one exchange, and of one that is being written."""
+
+
+def is_recorded_by(wire: Wire, path: Path) -> bool:
+    """Whether a file of this absolute path, without symbolic links, is one that recording with this
+    wire writes.
+    """
+    if wire.mode != "record" or wire.cassette is None or not _FILE_NAME.fullmatch(path.name):
+        return False
+    if path.parent == wire.cassette.resolve():
+        return True
+    return wire.recordings is not None and path.is_relative_to(wire.recordings.resolve())
 
 
 class RecordedExchange(Struct, frozen=True, kw_only=True):

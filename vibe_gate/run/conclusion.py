@@ -154,7 +154,8 @@ def conclude_run(
 
     stages.graph.cancel_unended()
     verdicts = _verdicts_of(stages, reviewing=reviewing)
-    changed_paths = paths_changed_since(repository, change)  # () of what only the workspace holds
+    # () of what only the workspace holds.
+    changed_paths = paths_changed_since(repository, stages.model.wire, change)
     intact = not changed_paths and all(verdict.intact for verdict in verdicts.counting)
     problem_outcome, problem_text = problem or (None, "")
     outcome: RunOutcome = "error"

@@ -25,10 +25,11 @@ from vibe_gate.context.listeners import Meter, Progress
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ForgeJob, ReviewRequest
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Budget, Gate, Waivers
+from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import StorageError
 from vibe_gate.gate.authorship import count_writers
@@ -135,7 +136,7 @@ async def review_in(
                 run.record.keep_session_record(facts.record)
             if stored:
                 stored.recall(facts, run)
-        find_changes = partial(paths_changed_since, repository)
+        find_changes = partial(paths_changed_since, repository, request.wire)
         with closing(ModelAccess(run, request, gate)) as model:
             verdict = await reach_verdict(
                 facts, request, repository, run, progress, find_changes, model
@@ -328,9 +329,9 @@ def _reuse_answers(
     return reuse_answers(request, facts, repository, run)
 
 
-def paths_changed_since(repository: Repository, change: Change) -> tuple[str, ...]:
+def paths_changed_since(repository: Repository, wire: Wire, change: Change) -> tuple[str, ...]:
     """The paths at which the index or working tree, if it was reviewed, is not the reviewed tree
-    any more.
+    any more; without what the wire records there.
     """
     if change.kind == "worktree":
         tree = change.after if repository.still_holds(change.after) else repository.snapshot()
@@ -340,4 +341,14 @@ def paths_changed_since(repository: Repository, change: Change) -> tuple[str, ..
         return ()
     if tree == change.after:
         return ()
-    return tuple(file.shown_path for file in repository.between(change.after, tree).files)
+    files = repository.between(change.after, tree).files
+    return tuple(file.shown_path for file in files if not _is_recorded(file, repository, wire))
+
+
+def _is_recorded(file: FileDiff, repository: Repository, wire: Wire) -> bool:
+    if wire.mode != "record":
+        return False
+    from vibe_gate.gateway import is_recorded_by  # few reviews are recorded
+
+    root = repository.root.resolve()
+    return all(is_recorded_by(wire, root / name) for name in file.names)

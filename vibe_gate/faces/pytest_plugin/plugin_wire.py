@@ -178,7 +178,9 @@ class TestWire:
             for allowance in (test_allowance, share_of(item.config))
             if allowance is not None
         ]
-        self._folder = item.path.parent / "cassettes" / item.path.stem / _folder_name(item)
+        self.recordings = item.path.parent / "cassettes"
+        """Where all tests of the folder record."""
+        self._folder = self.recordings / item.path.stem / _folder_name(item)
         self._repetition = repetition
         self._runs = 0
 

@@ -413,7 +413,7 @@ class Vibe:
                     Selection("worktree"),
                     max_cost_usd=spending.limit_usd,
                     deadline_s=timeout_s or self._limits.timeout_s,
-                    wire=Wire(self._wire.mode, run.cassette),
+                    wire=Wire(self._wire.mode, run.cassette, self._wire.recordings),
                     definitions=WORKTREE,
                 )
                 request = RunRequest(review=review, gate=gate, **request_fields)
