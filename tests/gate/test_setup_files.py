@@ -83,3 +83,17 @@ def test_what_may_be_a_mistake_is_a_note(repo, text, note):
 
 def test_a_plain_file_has_no_front_matter_to_read(repo):
     assert setup_with(repo, COMMAND, "---\nA rule above text.\n").left_out == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "loaded"),
+    [
+        ("tools: Read, Grep, Bash(git log *)", 'tools: ["Read"]'),
+        ("tools: [Read, Task]", 'tools: ["Read", "Task"]'),
+        ("tools:\n  - Grep\n  - mcp__docs__find", 'tools: ["mcp__docs__find"]'),
+        ("model: m", "model: m"),
+    ],
+)
+def test_a_subagent_has_no_tool_that_the_agent_lacks(repo, written, loaded):
+    setup = setup_with(repo, ".claude/agents/x.md", f"---\nname: x\n{written}\n---\nX\n")
+    assert setup.files[0].content.decode() == f"---\nname: x\n{loaded}\n---\nX\n"

@@ -29,7 +29,7 @@ SETUP = {
     ".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: Greets.\n---\nGREET-SKILL\n",
     ".claude/skills/greet/words.txt": "GREET-WORDS\n",
     ".claude/agents/looker.md": (
-        "---\nname: looker\ndescription: Looks.\ntools: Read, Write, Bash\n---\nLOOKER-AGENT\n"
+        "---\nname: looker\ndescription: Looks.\ntools: Read, Grep, Write, Bash\n---\nLOOKER-AGENT\n"
     ),
     "src/a.py": "x = 1\n",
 }
@@ -112,6 +112,18 @@ def test_a_subagent_has_its_prompt_and_no_more_than_the_agents_tools(repo, monke
     calls = [(call.name, call.ok) for call in result.tools.all()]
     assert calls == [("Agent", True), ("Read", True), ("Read", False), ("Write", True)]
     assert [file.path for file in result.files.changed()] == ["made.txt"]
+
+
+def test_a_subagent_whose_tools_the_agent_lacks_is_offered_none(repo, monkeypatch):
+    repo.write(
+        ".claude/agents/looker.md", "---\nname: looker\ndescription: d\ntools: Grep\n---\nL\n"
+    )
+    repo.commit("Grep alone")
+    ask = ToolUse("Agent", {"subagent_type": "looker", "description": "d", "prompt": "Look."})
+    with answering(Turn(ask), Turn(Text("I looked.")), Turn(Text("done"))) as model:
+        run(monkeypatch, model, AGENT, "Have it looked at.")
+    assert model.script.requests[1].tool_names == []
+    assert "I looked." in asked(model, 2)
 
 
 @pytest.mark.parametrize(

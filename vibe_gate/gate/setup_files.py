@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -81,12 +81,13 @@ ask for no permission.
 
 _IMPORT = expression(r"(?:^|\s)@((?:[^\s\\]|\\ )+)")
 _GLOB_LETTERS = expression(r"[*?\[\]{}!,\\\"\x00-\x1f]")
+_TOOL = expression(r"[^\s,()]+(?:\([^)]*\))?")
 _HOOK_NAME = expression(r"([A-Za-z]+)(?:\(([^()]*)\))?\Z")
 
 
 def read_setup(tree: Tree, agent: Agent) -> ProjectSetup:
     """What of the tree's set-up is loaded for the agent. UsageError: it cannot be, and why."""
-    reader = _SetupReader(tree)
+    reader = _SetupReader(tree, agent)
     reader.read_instructions()
     reader.read_rules()
     reader.read_definitions("commands")
@@ -128,13 +129,14 @@ def _setup_ids(tree: Tree) -> dict[str, str]:
 class _SetupReader:
     """One reading of a tree."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, agent: Agent) -> None:
         self.files: dict[str, SetupFile] = {}
         """By place."""
         self.digests: dict[str, str] = {}
         self.commands: set[str] = set()
         self.left_out: list[str] = []
         self._tree = tree
+        self._tool_names = {_tool_name(tool) for tool in agent.tools}
         self._bytes = 0
 
     def read_instructions(self) -> None:
@@ -348,9 +350,28 @@ class _SetupReader:
                     f"{paths.quote(path)}:{number}: front matter that cannot be read: "
                     f"{show_text(key)} {problem}."
                 )
-            passed_lines += block
+            if (kind, key) == ("agents", "tools"):
+                passed_lines += self._allowed_tools(block)
+            else:
+                passed_lines += block
         text = "\n".join(["---", *passed_lines, "---", *lines[end + 1 :]])
         return text.encode("utf-8", "surrogateescape")
+
+    def _allowed_tools(self, block: Sequence[str]) -> Sequence[str]:
+        """The lines of a subagent's `tools` without those that the agent lacks. Without a value, as
+        without the key, a subagent has all of the agent's.
+        """
+        ((_, _, value),) = front_matter_entries(block)
+        if value == "":
+            return block
+        listed = value if isinstance(value, list) else [value or ""]
+        allowed_tools = []
+        for text in listed:
+            for match in _TOOL.finditer(text):
+                name = _tool_name(match[0])
+                if name in self._tool_names or name == "*" or name.startswith("mcp__"):
+                    allowed_tools.append(match[0])
+        return [f"tools: {json.dumps(allowed_tools)}"]
 
     # Imports
 
@@ -420,6 +441,12 @@ def _joined(folder: PurePosixPath, name: str) -> str | None:
         return None
     path = os.path.normpath(folder / name)
     return None if path == ".." or path.startswith("../") else path
+
+
+def _tool_name(tool: str) -> str:
+    """The name of a tool, without what its rule is about; "Task" is an old name of "Agent"."""
+    name = tool.partition("(")[0].strip()
+    return "Agent" if name == "Task" else name
 
 
 def _has_key(content: bytes, key: str) -> bool:
