@@ -163,9 +163,9 @@ STAGE = b'[[stage]]\nid = "s%d"\nagent = "nobody%d"\nneeds = ["x%d"]\nwhen = "y%
     ],
 )
 def test_a_flood_is_told_in_seconds_and_cut(files: dict[str, bytes]) -> None:
-    began = time.monotonic()
+    began = time.process_time()  # other programs on the machine do not count
     assert 1 <= len(find_mistakes(tree(gate=b"schema = 1\n", fixer=FIXER, **files))) <= 52
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
 
 
 @pytest.mark.parametrize("value", ["[1]", "{ a = 1 }", "3", '""', "[[]]", "true"])

@@ -100,6 +100,7 @@ def test_an_agent_begins_with_the_files_of_its_context_and_its_bundle_alone_tell
         ]
         assert paths_of(chain.by_stage("fixer")) == ["added src/a.py", "added src/b.py"]
         assert paths_of(chain.by_stage("other")) == ["modified src/a.py", "added src/c.py"]
+        assert len(chain.by_stage()) == 4
         assert chain.by_stage("fixer")[0].after.text() == "A = 1\n"
         assert chain.files.get("src/a.py").after.text() == "A = 2\n"
         assert chain.files.get("src/b.py").stats.added == 1

@@ -444,6 +444,7 @@ async def steps(wf):
     fixed = await wf.stage("fix", agent="fixer", prompt="Repair.", context=[first, second])
     assert fixed.changed and [file.path for file in fixed.files] == ["src/load.py"]
     assert [file.path for file in wf.files.by_stage("fix")] == ["src/load.py"]
+    assert len(wf.files.by_stage()) == len(wf.files.all_changed()) == 1
     assert [call.stage for call in wf.tools.all()] == ["fix"]
     events = [event async for event in wf.timeline.events()]
     assert len(events) > 10

@@ -104,7 +104,7 @@ def test_a_turn_is_read_alone_wherever_it_was_copied(golden: RunResult, tmp_path
         assert turn.git.before and turn.git.after and turn.git.after.dirty
         assert turn.files.stats().modified == 1
         assert turn.turns() == []
-    with pytest.raises(StorageError, match="no verdict of its own"):
+    with pytest.raises(StorageError, match=r"no verdict of its own.* has metrics, .*files"):
         _ = alone.summary
 
 
@@ -268,6 +268,32 @@ def test_an_annotation_has_bounds(run: RunRecorder) -> None:
     with pytest.raises(UsageError, match="10,000,000 bytes"):
         result.annotate("x", attachment=Attachment(bytes(10_000_001)))
     assert result.annotations() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "given_type", "content_type"),
+    [
+        ("shot.png", None, "image/png"),
+        ("told.log.gz", None, "application/octet-stream"),
+        ("no-ending", None, "application/octet-stream"),
+        ("shot.png", "text/x-mine", "text/x-mine"),
+    ],
+)
+def test_an_attachment_is_made_of_a_file(
+    tmp_path: Path, name: str, given_type: str | None, content_type: str
+) -> None:
+    (tmp_path / name).write_bytes(b"\x89")
+    attachment = Attachment.from_file(tmp_path / name, given_type)
+    assert attachment == Attachment(b"\x89", content_type)
+
+
+def test_a_file_that_cannot_be_attached_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"gone\.png.* cannot be attached: No such file"):
+        Attachment.from_file(tmp_path / "gone.png")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(10_000_001)
+    with pytest.raises(UsageError, match="10,000,000 bytes"):
+        Attachment.from_file(tmp_path / "large")
 
 
 def test_where_there_is_no_bundle_one_sentence_says_so(tmp_path: Path) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Generator
 from datetime import datetime
+from pathlib import Path
 
 from vibe_gate.agent import Stop
-from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.checks.conduct_checks import describe_capture_gaps
+from vibe_gate.context.deadline import DeadlineReached
+from vibe_gate.domain.escape import safe
+from vibe_gate.errors import AgentFailed, StorageError, UsageError
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.stage_request import Watcher
 from vibe_gate.secrets import Redactor
-from vibe_gate.store.run_result import RunResult, read_bundle
+from vibe_gate.store.run_result import RunResult, read_bundle, read_ended_turn
+
+NO_TIME = "The time was used up before the agent's session began; give it more."
+"""Of a turn that was not begun."""
 
 
 class AgentExecution:
@@ -67,16 +75,38 @@ class AgentExecution:
     async def _run_agent(
         self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]
     ) -> RunResult:
-        self.run = await begin(self._watchers, self._stop)
+        try:
+            self.run = await begin(self._watchers, self._stop)
+        except DeadlineReached as error:
+            raise AgentFailed(NO_TIME, "timeout") from error
+        if not self.run.results:  # the deadline ended the run before the agent's stage
+            raise AgentFailed(f"{self.run.problem} {NO_TIME}".strip(), "timeout")
         (stage,) = self.run.results
         self.result = None
         if stage.bundle:
-            self.result = read_bundle(stage.bundle, redact=self._redact, clock=self._clock)
+            self.result = self._read_turn(self.run, stage.bundle)
         if stage.error is not None:
             stage.error.result = self.result  # type: ignore[attr-defined]
             raise stage.error
-        if self.result is None:
-            raise StorageError(
-                " ".join(self.run.review.notes) or "The agent's turn was not recorded."
-            )
-        return self.result
+        if self.result is not None:
+            return self.result
+        if stage.status == "timeout":
+            raise AgentFailed(f"{stage.node}: {stage.reason} {NO_TIME}", stage.status)
+        raise StorageError(" ".join(self.run.review.notes) or "The agent's turn was not recorded.")
+
+    def _read_turn(self, run: WorkflowRun, folder: Path) -> RunResult:
+        """The turn; what of it was not recorded is logged as a warning. StorageError."""
+        unrecorded = run.review.unrecorded
+        result = read_ended_turn(
+            folder, redact=self._redact, clock=self._clock, unrecorded=unrecorded
+        )
+        if unrecorded:
+            _warn(unrecorded)
+        elif not result.hook_capture_status.complete:
+            _warn(describe_capture_gaps(read_bundle(run.bundle)))
+        return result
+
+
+def _warn(sentence: str) -> None:
+    """Log a warning; Python shows it on stderr unless the program has configured logging."""
+    logging.getLogger("vibe_gate").warning("vibe-gate: %s", safe(sentence))

@@ -43,11 +43,11 @@ class StageFiles(Struct, frozen=True):
             files += result.files
         return files
 
-    def by_stage(self, id: str) -> list[FileChange]:
-        """Of one stage, each time it ran."""
+    def by_stage(self, id: str | None = None) -> list[FileChange]:
+        """Of one stage, each time it ran; None: of every stage, as `all_changed`."""
         files: list[FileChange] = []
         for result in self._results:
-            if result.id == id:
+            if id is None or result.id == id:
                 files += result.files
         return files
 

@@ -80,7 +80,7 @@ def explain_recording_failure(error: Exception) -> str:
     advice = "Free space or make .vibe-artifacts writable"
     if error.errno in {errno.EMFILE, errno.ENFILE}:
         advice = "Allow more open files (`ulimit -n`)"
-    return f"{place}{error.strerror or error}. {advice}, then review again to have a bundle."
+    return f"{place}{error.strerror or error}. {advice}, then run this again to have a bundle."
 
 
 def _describe_bug(error: Exception) -> str:

@@ -9,6 +9,7 @@ not kept.
 
 from __future__ import annotations
 
+import mimetypes
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +19,7 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import LARGEST_CONTENT, SIDES, ChangeType
 from vibe_gate.domain.document import decode_document, parse_object, read
@@ -69,6 +71,8 @@ _LETTERS: dict[ChangeType, Letter] = {
 MAX_MESSAGE_CHARACTERS = 10_000
 """Of an annotation."""
 
+_TOO_LARGE = f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included."
+
 _NOW = partial(datetime.now, UTC)
 
 
@@ -86,6 +90,32 @@ class Attachment(Struct, frozen=True):
     body: bytes
     """Redacted before it is kept."""
     content_type: str = "text/plain"
+
+    @classmethod
+    def from_file(cls, path: Path | str, content_type: str | None = None) -> Attachment:
+        """The bytes of a file; None: its type is guessed from its name.
+
+        UsageError: it cannot be read, or has more than 10,000,000 bytes.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                body = file.read(LARGEST_CONTENT + 1)
+        except (OSError, ValueError) as error:  # a NUL in the name
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(f"{paths.quote(str(path))} cannot be attached: {reason}.") from error
+        if len(body) > LARGEST_CONTENT:
+            raise UsageError(_TOO_LARGE)
+        if content_type is None:
+            content_type = _guess_content_type(Path(path).name)
+        return cls(body, content_type)
+
+
+def _guess_content_type(name: str) -> str:
+    """The media type of a file of that name; of a compressed one, that of any bytes."""
+    media_type, compression = mimetypes.guess_type(name)
+    if media_type is None or compression is not None:
+        return "application/octet-stream"
+    return media_type
 
 
 class Annotation(Struct, frozen=True):
@@ -144,6 +174,16 @@ def read_bundle(
     return RunResult(locate_bundle(Path(folder)), redact, clock)
 
 
+def read_ended_turn(
+    directory: Path, *, redact: TextRedactor, clock: Callable[[], datetime], unrecorded: str
+) -> RunResult:
+    """As `read_bundle`, of a turn whose run has ended in this process.
+
+    `unrecorded`: why the run could not be recorded wholly, as a sentence, or "".
+    """
+    return RunResult(locate_bundle(directory), redact, clock, unrecorded)
+
+
 class RunResult:
     """One run or one turn, read from its bundle; open one with `read_bundle`.
 
@@ -152,11 +192,16 @@ class RunResult:
     All texts in a bundle are untrusted: a model, a tool or a repository wrote them.
     """
 
-    __slots__ = ("_bundle", "_clock", "_redact", "state")
+    __slots__ = ("_bundle", "_clock", "_redact", "_unrecorded", "state")
 
     def __init__(
-        self, bundle: BundleLocation, redact: TextRedactor | None, clock: Callable[[], datetime]
+        self,
+        bundle: BundleLocation,
+        redact: TextRedactor | None,
+        clock: Callable[[], datetime],
+        unrecorded: str = "",
     ) -> None:
+        self._unrecorded = unrecorded
         self._bundle = bundle
         self._redact = redact
         self._clock = clock
@@ -200,6 +245,8 @@ class RunResult:
         """Why the session did not end well, as a sentence; "" if it did."""
         if not self.complete:
             bundle = "run" if self.is_run else "turn"
+            if self._unrecorded:
+                return f"The {bundle} ended, but not all of it was recorded. {self._unrecorded}"
             return f"The {bundle} is {self.state}: it did not end."
         failed_turn = self._failed_turn()
         if failed_turn is None:
@@ -232,7 +279,10 @@ class RunResult:
         StorageError: the run is not finished, so there is no verdict, or this is one turn of a run.
         """
         if not self.is_run:
-            raise StorageError("A turn has no verdict of its own; open its run.")
+            raise StorageError(
+                "A turn has no verdict of its own; open its run for one. A turn has metrics, "
+                "status, files, todos, tools, messages and git."
+            )
         return read_sealed_summary(self._bundle)
 
     @property
@@ -395,7 +445,8 @@ class RunResult:
             return self._run_capture_status()
         if self.complete:
             return self._turn_summary().hook_capture_status
-        return HookCaptureStatus(complete=False, warnings=("the turn is not finished",))
+        warning = self._unrecorded or "the turn is not finished"
+        return HookCaptureStatus(complete=False, warnings=(warning,))
 
     def _run_capture_status(self) -> HookCaptureStatus:
         complete = self.complete
@@ -528,9 +579,7 @@ def _place_attachment(
     if len(body) <= LARGEST_CONTENT:
         body = redact.data(body)
     if len(body) > LARGEST_CONTENT:
-        raise UsageError(
-            f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included."
-        )
+        raise UsageError(_TOO_LARGE)
     sha256 = sha256_of(body)
     folder.folder(bundle_names.ATTACHED, create=True).place(sha256, body)
     return {

@@ -45,14 +45,14 @@ def store_folder(root: Path, tracked: Callable[[], Collection[str]] = tuple) -> 
         obstacle = "a symbolic link" if (root / STORE).is_symlink() else "not a directory"
         raise StorageError(
             f"{STORE} is {obstacle}, so nothing is written there. Remove it (`git rm {STORE}` if it is committed) "
-            "and review again."
+            "and run this again."
         ) from error
     if not folder.has(bundle_names.IGNORE):
         folder.place(bundle_names.IGNORE, b"*\n")
     elif not _ignores_itself(folder):
         raise StorageError(
             f"{STORE}/{bundle_names.IGNORE} lets git track bundles, which hold what was reviewed, so nothing is written. "
-            "Make it one line, `*`, and review again."
+            "Make it one line, `*`, and run this again."
         )
     return folder
 

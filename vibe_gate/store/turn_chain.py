@@ -63,11 +63,13 @@ class ResultChain(Struct, frozen=True):
     _bundle: BundleLocation
     _patch_name: str
 
-    def by_stage(self, id: str) -> list[FileChange]:
-        """What one stage changed, each time it ran."""
+    def by_stage(self, id: str | None = None) -> list[FileChange]:
+        """What one stage changed, each time it ran; None: every stage, so a file that two of them
+        changed is there twice.
+        """
         files: list[FileChange] = []
         for turn in self.turns:
-            if turn.stage == id:
+            if id is None or turn.stage == id:
                 files += turn.files.changed()
         return files
 

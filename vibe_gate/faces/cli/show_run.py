@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.checks.conduct_checks import describe_capture_gaps
 from vibe_gate.domain.escape import counted, list_names, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError, StorageError, UsageError
@@ -52,7 +53,11 @@ def _show_run(arguments: ShowArguments) -> int:
             return emit_result(run_document, lines, as_json=arguments.as_json)
         committed_summary = _as_committed(runs, summary, arguments.reference)
         next_command = "" if arguments.store else _apply_command(result)
-        notes = (*_notes(named_run, is_kept=is_kept), *_setup_notes(result))
+        notes = (
+            *_notes(named_run, is_kept=is_kept),
+            *_setup_notes(result),
+            *_capture_notes(result),
+        )
         _emit_screen(committed_summary, notes, next_command)
         return PASS
 
@@ -156,6 +161,12 @@ def _setup_notes(result: RunResult) -> tuple[str, ...]:
         return ()
     names = list_names([safe(str(name)) for name in files])
     return (f"setup: project ({counted(len(files), 'part')}: {names}).",)
+
+
+def _capture_notes(result: RunResult) -> tuple[str, ...]:
+    """What hooks missed of the run's turns, if they missed anything."""
+    gaps = describe_capture_gaps(result)
+    return (gaps,) if gaps else ()
 
 
 def _unsealed_lines(named_run: NamedRun, result: RunResult, *, is_kept: bool) -> list[str]:

@@ -127,7 +127,9 @@ class LiveDisplay:
             # Of this process pytest has written the file's path.
             name = report.nodeid if is_of_worker else report.nodeid.partition("::")[2]
             agents = list_names(dict.fromkeys(str(run["agent"]) for run in runs), MAX_AGENTS)
-            self.write_line(safe(f"{INDENT}{name}"), safe(f": {agents} · {_figures_of(runs)}"))
+            figures = str(_figures_of(runs))
+            end = " · ".join(filter(None, (agents, figures)))
+            self.write_line(safe(f"{INDENT}{name}"), safe(f": {end}"))
             if is_of_worker:  # pytest writes dots of workers without a newline before
                 self._config.get_terminal_writer().line()
 
@@ -172,8 +174,8 @@ class Activity:
     def end_run(self, name: str, use: ModelUse) -> None:
         """A run has ended: say what it used, if its calls were written."""
         if self._display.mode == "calls":
-            figures = UseUntilNow(use.answers, use.tokens, use.usd, use.is_exact)
-            self._display.write_line(f"{INDENT}{safe(name)}: {figures}")
+            figures = str(UseUntilNow(use.answers, use.tokens, use.usd, use.is_exact))
+            self._display.write_line(f"{INDENT}{safe(name)}: {figures or 'no answer'}")
 
     def _hear_progress(self, stage: str, text: str) -> None:
         is_name_again = text == f"agent {stage}"

@@ -29,7 +29,13 @@ from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
-from vibe_gate.errors import AgentFailed, GatewayError, InfrastructureError, UsageError
+from vibe_gate.errors import (
+    AgentFailed,
+    GatewayError,
+    InfrastructureError,
+    StorageError,
+    UsageError,
+)
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.pytest_plugin.live_display import Activity, display_of
@@ -458,7 +464,12 @@ class Vibe:
         return read_environment({**environment.variables, **state_folder})
 
     async def _note(self, run: WorkflowRun, *, judges: bool) -> None:
-        """Write down what the run was, for reports; and the remarks that were made meanwhile."""
+        """Write down what the run was, for reports; and the remarks that were made meanwhile.
+
+        StorageError: it has no bundle.
+        """
+        if run.review.unrecorded and not run.bundle.is_dir():
+            raise StorageError(run.review.unrecorded)
         summary, result = run.review.summary, read_bundle(run.bundle)
         remarks, self._remarks = self._remarks, []
         for write in remarks:
