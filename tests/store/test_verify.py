@@ -129,7 +129,8 @@ def test_a_content_that_is_not_what_its_name_says_is_told_wherever_it_is_shown(
     path = content_of(run, suffix)
     wrong = gzip.compress(b"something else" * 1000) if suffix.endswith("gz") else b"\0else" * 4
     path.write_bytes(wrong)
-    assert ("corrupt", "content", place(f"files/after/{path.name}", run)) in told(tmp_path)
+    name = path.relative_to(run.directory).as_posix()
+    assert ("corrupt", "content", place(name, run)) in told(tmp_path)
 
 
 def test_a_content_that_the_events_name_and_nobody_has_is_told(
