@@ -449,7 +449,9 @@ def test_what_a_bundle_says_stays_between_fences(repo, play, bundle):
 def test_what_is_not_finished_or_no_result_is_refused_before_a_run_begins(repo, play):
     async def main() -> None:
         execution = run_agent(FIXER, "Write a.")
-        with pytest.raises(UsageError, match="await it first"):
+        with pytest.raises(
+            UsageError, match="context is an agent's run that was not awaited; await it first"
+        ):
             run_agent(OTHER, "Go on.", context=execution)
         refused = []
 

@@ -59,11 +59,13 @@ def results_in(context: Context) -> tuple[StageResult | RunResult, ...]:
     results = tuple(context) if isinstance(context, (list, tuple)) else (context,)
     for result in results:
         if not isinstance(result, (StageResult, RunResult)):
-            text = repr(result) if hasattr(result, "__await__") else str(result)
-            advice = "; await it first" if hasattr(result, "__await__") else ""
-            raise UsageError(
-                f"context is what stages or agents gave, not {text[:SHOWN_CHARACTERS]!r}{advice}."
-            )
+            if hasattr(result, "__await__"):
+                raise UsageError(
+                    "context is an agent's run that was not awaited; await it first, "
+                    "and give its result."
+                )
+            text = str(result)[:SHOWN_CHARACTERS]
+            raise UsageError(f"context is what stages or agents gave, not {text!r}.")
     return results
 
 

@@ -177,8 +177,9 @@ def kept_run(
         )
     if not begun.request:
         raise UsageError(
-            f"Run {run.run_id} cannot be repeated: a script or a test began it, and its code is "
-            "not in the bundle. Begin it again there."
+            f"Run {run.run_id} cannot be repeated: a script or a test began it, and its code, or the "
+            "context or session that its agent went on with, is not in the bundle. "
+            "Begin it again there."
         )
     record = _parse_record(begun)
     changed_names = [name for name in RESUMED_FIELDS if _is_changed(name, record, run_document)]
