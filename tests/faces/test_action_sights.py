@@ -111,10 +111,11 @@ SECRET_PLAN = "rename it, because project Bluebird waits for it"
 
 
 @pytest.mark.parametrize("artifact", ["none", "summary", "full"])
-@pytest.mark.parametrize("is_private", [True, False])
+@pytest.mark.parametrize("shown", ["private", "public", "unknown"])
 def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_shown_a_private_prompt(
-    tmp_path, environ, github, artifact, is_private
+    tmp_path, environ, github, artifact, shown
 ):
+    is_private = shown == "private"
     made = project(tmp_path, environ, github, ASKED)
     made.origin.commit(
         "Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER}
@@ -125,6 +126,8 @@ def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_s
     if is_private:  # a runner that keeps its workspace, in which people work with an agent, too
         git_folder = made.checkout / ".git"
         capture(git_folder, made.checkout, asked(SECRET_PLAN), wrote("y = 2\n"), at=NOW_MS)
+    if shown == "unknown":
+        (made.checkout / ".vibe-artifacts").write_text("in the way")
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
     not_reported = said(
         "as-reported",
@@ -147,11 +150,14 @@ def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_s
             VIBE_GATE_BEGAN="1700000000",
         )
     texts = [made.ours[0], made.summary, *(one.body for one in github.review_comments)]
-    uploaded = [] if artifact == "none" else list(Path(made.outputs["artifact-path"]).iterdir())
+    folder = made.outputs["artifact-path"]
+    uploaded = list(Path(folder).iterdir()) if folder else []
     names = {path.name for path in uploaded}
-    if is_private:
+    if shown != "public":
+        reason = WHY_NOT if is_private else "the run was not recorded, so "
         assert "Bluebird" not in "".join(texts)
-        assert f"stay in the job: {WHY_NOT}." in made.ours[0]
+        assert f"stay in the job: {reason}" in made.ours[0]
+        assert bool(uploaded) == (is_private and artifact != "none")
         assert not {"made.patch", "bundle.tar.gz"} & names
         assert all(b"Bluebird" not in path.read_bytes() for path in uploaded)
         return

@@ -201,20 +201,25 @@ def report_review(job: Job, reviewed: ReviewedJob) -> str:
 
 def _job_files(job: Job, summary: Summary) -> JobFiles:
     """The run's files; a whole bundle that may not leave becomes its summary."""
-    if not summary.bundle:
-        return JobFiles(None, may_leave=True, artifact=job.inputs.artifact)
+    if not summary.bundle:  # what the models of an unrecorded run were shown cannot be read
+        return JobFiles(None, may_leave=False, artifact=job.inputs.artifact)
     bundle = job.store_root / summary.bundle
     if job.inputs.artifact == "full" and not run_may_leave(bundle):
         return JobFiles(bundle, may_leave=False, artifact="summary")
     return JobFiles(bundle, run_may_leave(bundle), job.inputs.artifact)
 
 
+_UNRECORDED = "the run was not recorded, so it is not known what its models were shown"
+
+
 def _withheld_note(job: Job, reviewed: ReviewedJob, files: JobFiles) -> str:
     """What stays in the job although it would be posted or uploaded; "" if nothing does."""
     has_patch = reviewed.workflow_run is not None and reviewed.workflow_run.patch is not None
-    if files.may_leave or not (has_patch or job.inputs.artifact == "full"):
+    has_bundle = files.bundle is not None and job.inputs.artifact == "full"
+    if files.may_leave or not (has_patch or has_bundle):
         return ""
-    return f"Contents, conversations and what agents changed stay in the job: {WHY_NOT}."
+    reason = WHY_NOT if files.bundle else _UNRECORDED
+    return f"Contents, conversations and what agents changed stay in the job: {reason}."
 
 
 def _report(job: Job, reviewed: ReviewedJob, files: JobFiles) -> Report:
