@@ -243,19 +243,26 @@ import asyncio
 
 
 async def test_readers(vibe):
-    await asyncio.gather(vibe.run("fixer", "Look at a"), vibe.run("fixer", "Look at b"))
+    await asyncio.gather(vibe.run("fixer", "/look a"), vibe.run("fixer", "/look b"))
     await vibe.run("fixer", "Look at c")
 """
 
 
 @pytest.mark.slow
-def test_agents_that_only_read_are_recorded_in_the_project_itself(project, monkeypatch, quick):
+def test_agents_that_only_read_are_recorded_in_the_project_itself_and_their_notes_are_warnings(
+    project, monkeypatch, quick
+):
     project.makepyfile(test_project=IN_THE_PROJECT)
     with answering(Turn(Text("Seen.")), repeat_last=True) as model:
         use(monkeypatch, model)
         recorded = project.runpytest_subprocess("--vibe-wire=record")
     recorded.assert_outcomes(passed=1)
     assert len(list(project.path.glob("cassettes/test_project/*/*/*.json"))) == 3
+    notes = [line for line in recorded.outlines if "/look" in line]
+    assert notes == [
+        "  test_project.py:4: RunNote: The prompt of fixer begins with /look, which is sent as text: "
+        'setup = "project" in the agent\'s definition has commands of .claude/ expanded.'
+    ]
     project.runpytest_subprocess().assert_outcomes(passed=1)
 
 

@@ -54,6 +54,19 @@ def test_an_agent_is_awaited_and_its_result_read_from_its_bundle(repo, monkeypat
 
 
 @pytest.mark.usefixtures("quick")
+def test_what_the_run_notes_is_logged(repo, monkeypatch, caplog):
+    async def main() -> RunResult:
+        return await run_agent(FIXER, "/look at it")
+
+    with answering(says("Seen.")) as model:
+        serve(monkeypatch, model)
+        asyncio.run(main())
+    (record,) = [record for record in caplog.records if record.name == "vibe_gate"]
+    assert record.levelname == "WARNING"
+    assert "The prompt of fixer begins with /look, which is sent as text" in record.getMessage()
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_model_is_asked_in_place_of_the_agents_own_and_the_result_takes_remarks(
     repo, monkeypatch
 ):

@@ -9,6 +9,7 @@ checker.
 from __future__ import annotations
 
 import asyncio
+import logging
 import stat
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -27,7 +28,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import Environment, read_environment
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.model_wire import read_wire
 from vibe_gate.domain.rubric import Rubric, model_name
 from vibe_gate.domain.summary import Summary
@@ -264,9 +265,11 @@ def run_agent(
             wire=read_wire(environment.variables),
         )
         request = RunRequest(review=review, plan=plan)
-        return await walk_workflow(
+        run = await walk_workflow(
             request, start=start, environment=environment, clock=now, progress=unheard
         )
+        _log_notes(run)
+        return run
 
     return AgentExecution(begin, Redactor(environment.variables), now)
 
@@ -331,7 +334,15 @@ async def judge(
         clock=now,
         progress=unheard,
     )
+    _log_notes(run)
     return run.review.summary if answer is None else read_judgement(run, answer)
+
+
+def _log_notes(run: WorkflowRun) -> None:
+    """Log the run's notes, which the result that the caller gets does not have."""
+    logger = logging.getLogger("vibe_gate")
+    for note in run.review.notes:
+        logger.warning("vibe-gate: %s", safe(note))
 
 
 def _environment_for(environ: Mapping[str, str] | None) -> Environment:

@@ -10,7 +10,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -161,6 +162,23 @@ def share_of(config: pytest.Config) -> Allowance | None:
             )
         config.stash[_SHARE] = None if usd is None else Allowance(usd / workers, reason)
     return config.stash[_SHARE]
+
+
+class RunNote(UserWarning):
+    """What a run says beside its outcome: a prompt that was sent as text, an incomplete capture."""
+
+
+_SHOWN_NOTES = pytest.StashKey[set[str]]()
+
+
+def warn_of_notes(item: pytest.Item, notes: Iterable[str]) -> None:
+    """Have pytest show the notes of a run in its summary of warnings, each once in a session."""
+    shown_notes = item.config.stash.setdefault(_SHOWN_NOTES, set())
+    path, line, _ = item.location
+    for note in notes:
+        if note not in shown_notes:
+            shown_notes.add(note)
+            warnings.warn_explicit(safe(note), RunNote, path, (line or 0) + 1)
 
 
 class TestWire:

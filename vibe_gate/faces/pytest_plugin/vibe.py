@@ -50,6 +50,7 @@ from vibe_gate.faces.pytest_plugin.plugin_wire import (
     no_cassette,
     note_run,
     read_test_environment,
+    warn_of_notes,
 )
 from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
@@ -494,6 +495,7 @@ class Vibe:
             over_budget=is_over_budget or self._usd > self._most_usd,
             duration_ms=summary.duration_ms,
         )
+        warn_of_notes(self.task, run.review.notes)
 
     def _require_decided(self, run: WorkflowRun, ends: _Ends, *, is_suite_limit: bool) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth.
