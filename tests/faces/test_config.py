@@ -268,3 +268,25 @@ def test_check_warns_of_what_has_no_effect(repo: Path, environ: dict[str, str]) 
         ("suppressions.toml", 3, "suppression[0].criterion"),
     ]
     assert told["warnings"][-1]["suggestion"] == 'did you mean "tested"?'
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('setup_hooks = ["Nope"]', "There is no hook Nope in .claude/settings.json of the working"),
+        ('setup_mcp_servers = ["nope"]', "There is no MCP server nope in .mcp.json of the working"),
+        ("", ".claude/commands/fix.md:2: front matter that cannot be read"),
+    ],
+)
+def test_check_tells_what_a_set_up_lacks(repo, environ, line, sentence):
+    agent = f'schema = 1\nid = "user"\nsetup = "project"\ntools = ["Bash"]\n{line}\n'
+    files = {
+        ".vibe-gate/agents/user.toml": agent,
+        ".claude/commands/fix.md": "---\ndescription: [a\n---\n" if not line else "Fix.\n",
+    }
+    for path, text in files.items():
+        (repo / path).parent.mkdir(parents=True)
+        (repo / path).write_text(text)
+    done = vibe_gate("config", "check", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f".vibe-gate/agents/user.toml:1: setup: {sentence}" in done.stderr

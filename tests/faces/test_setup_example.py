@@ -30,10 +30,13 @@ def test_the_example_passes_from_its_cassettes(pytester, suite):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (None, "*There is no command /fix in .claude/commands*"),
+        (
+            None,
+            "*There is no command /fix in .claude/commands or .claude/skills of the working tree;*",
+        ),
         ("---\nmodel\n---\nRepair $ARGUMENTS\n", f"*{FIX}:2: not front matter*"),
         ("Repair $ARGUMENTS\n!`git log`\n", "*The command /fix did not run.*Bash has been denied*"),
-        ("Repair $ARGUMENTS, see @../../x\n", f"*{FIX} refers to @../../x*"),
+        ("Repair $ARGUMENTS, see @../../x\n", f"*{FIX}:* refers to @../../x*"),
     ],
 )
 def test_a_broken_command_is_found_without_a_model(pytester, suite, text, sentence):

@@ -26,7 +26,7 @@ def setup_with(repo: Repo, path: str, text: str, agent: Agent = AGENT) -> Projec
     """The set-up of a project with one file."""
     repo.write(path, text)
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
-        return read_setup(repository.tree(repository.snapshot()), agent)
+        return read_setup(repository.tree(repository.snapshot()), agent, "the working tree")
 
 
 UNREADABLE = [

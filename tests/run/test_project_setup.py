@@ -407,8 +407,12 @@ def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):
         (".claude/skills/greet/SKILL.md", "---\n'hooks': x\n---\n", "SKILL.md:2: not front matter"),
         (".claude/rules/always.md", "---\n{hooks: x}\n---\n", "always.md:2: not front matter"),
         ("CLAUDE.md", "x" * 10_000_000, "CLAUDE.md has 10,000,000 bytes"),
-        (".mcp.json", "[", ".mcp.json at the trusted revision is not a JSON object"),
-        (".mcp.json", "{}", "There is no MCP server mine in .mcp.json at the trusted"),
+        (".mcp.json", "[", ".mcp.json of the trusted revision {commit} is not a JSON object"),
+        (
+            ".mcp.json",
+            "{}",
+            "There is no MCP server mine in .mcp.json of the trusted revision {commit};",
+        ),
         (
             ".mcp.json",
             '{"mcpServers": {"mine": {"command": "x", "env": {"T": "${TOKEN}"}}}}',
@@ -434,7 +438,9 @@ def test_a_setup_that_cannot_be_loaded_is_an_error_before_anything_is_paid(
     agent = with_bash(**fields.get(path, {}))
     with answering() as model, pytest.raises(UsageError) as caught:
         run(monkeypatch, model, agent, "Go.")
-    assert sentence in str(caught.value) and not model.script.requests
+    commit = repo.git("rev-parse", "HEAD")[:7]
+    assert sentence.replace("{commit}", commit) in str(caught.value)
+    assert not model.script.requests
 
 
 def test_a_command_in_a_context_of_its_own_has_run(repo, monkeypatch):

@@ -85,9 +85,12 @@ _TOOL = expression(r"[^\s,()]+(?:\([^)]*\))?")
 _HOOK_NAME = expression(r"([A-Za-z]+)(?:\(([^()]*)\))?\Z")
 
 
-def read_setup(tree: Tree, agent: Agent) -> ProjectSetup:
-    """What of the tree's set-up is loaded for the agent. UsageError: it cannot be, and why."""
-    reader = _SetupReader(tree, agent)
+def read_setup(tree: Tree, agent: Agent, place: str) -> ProjectSetup:
+    """What of the tree's set-up is loaded for the agent. UsageError: it cannot be, and why.
+
+    `place`: what the tree is, as in "the working tree".
+    """
+    reader = _SetupReader(tree, agent, place)
     reader.read_instructions()
     reader.read_rules()
     reader.read_definitions("commands")
@@ -129,13 +132,14 @@ def _setup_ids(tree: Tree) -> dict[str, str]:
 class _SetupReader:
     """One reading of a tree."""
 
-    def __init__(self, tree: Tree, agent: Agent) -> None:
+    def __init__(self, tree: Tree, agent: Agent, place: str) -> None:
         self.files: dict[str, SetupFile] = {}
         """By place."""
         self.digests: dict[str, str] = {}
         self.commands: set[str] = set()
         self.left_out: list[str] = []
         self._tree = tree
+        self._place = place
         self._tool_names = {_tool_name(tool) for tool in agent.tools}
         self._bytes = 0
 
@@ -225,7 +229,8 @@ class _SetupReader:
             match = _HOOK_NAME.match(name)
             groups = _groups_named(groups_by_event, match[1], match[2]) if match else []
             if match is None or not groups:
-                raise UsageError(_no_such("hook", name, known_names, SETTINGS))
+                place = f"{SETTINGS} of {self._place}"
+                raise UsageError(_no_such("hook", name, known_names, place))
             chosen_groups = [_passed_hook_group(name, group) for group in groups]
             self._note_digest(f"{SETTINGS}#{name}", chosen_groups)
             chosen = hooks.setdefault(match[1], [])
@@ -241,7 +246,8 @@ class _SetupReader:
         for name in names:
             server = known_servers.get(name)
             if not isinstance(server, dict):
-                raise UsageError(_no_such("MCP server", name, list(known_servers), SERVERS))
+                place = f"{SERVERS} of {self._place}"
+                raise UsageError(_no_such("MCP server", name, list(known_servers), place))
             passed = {key: server[key] for key in _SERVER_KEYS if key in server}
             if "${" in json.dumps(passed):
                 raise UsageError(
@@ -261,7 +267,7 @@ class _SetupReader:
         try:
             value = parse_object(content).get(key)
         except ValueError:
-            raise UsageError(f"{path} at the trusted revision is not a JSON object.") from None
+            raise UsageError(f"{path} of {self._place} is not a JSON object.") from None
         return value if isinstance(value, dict) else {}
 
     def _note_digest(self, name: str, value: object) -> None:
@@ -493,7 +499,7 @@ def _passed_hook_group(name: str, group: Mapping[str, Any]) -> dict[str, Any]:
     return passed
 
 
-def _no_such(noun: str, name: str, known_names: list[str], path: str) -> str:
+def _no_such(noun: str, name: str, known_names: list[str], place: str) -> str:
     near = nearest(name, known_names)
     if near:
         advice = f"did you mean {show_text(near)}?"
@@ -502,4 +508,4 @@ def _no_such(noun: str, name: str, known_names: list[str], path: str) -> str:
         advice = f"it has {counted(len(known_names), noun)}: {shown_names}."
     else:
         advice = "it has none."
-    return f"There is no {noun} {show_text(name)} in {path} at the trusted revision; {advice}"
+    return f"There is no {noun} {show_text(name)} in {place}; {advice}"

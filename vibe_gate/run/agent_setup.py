@@ -24,10 +24,11 @@ from vibe_gate.run.run_tree import RunTree
 from vibe_gate.store.run_recorder import RunRecorder
 
 _SHOWN = 5
+_SHOWN_DIGITS = 7
 
 _NOTHING = (
-    'Nothing was loaded for setup = "project": there is neither CLAUDE.md nor .claude/ at the '
-    "trusted revision. Does git ignore them?"
+    'Nothing was loaded for setup = "project": there is neither CLAUDE.md nor .claude/ in '
+    "{place}. Does git ignore them?"
 )
 
 
@@ -44,6 +45,8 @@ class AgentSetups:
         self._root = root
         self._trees: dict[Path, Tree] = {}
         """By the root of a repository, its tree at the trusted revision."""
+        self._places: dict[Path, str] = {}
+        """By the root of a repository, what that tree is, in words."""
         self._notes: dict[str, None] = {}
 
     @property
@@ -63,11 +66,12 @@ class AgentSetups:
             return None
         trusted = self._trusted_tree(tree)
         self._require_same(agent, trusted, tree)
-        setup = read_setup(trusted, agent)
-        _require_command(setup, prompt)
+        place = self._places[tree.repository.root]
+        setup = read_setup(trusted, agent, place)
+        _require_command(setup, prompt, place)
         self._record.add_to_run_document(setup=setup.digests)
         if not setup.digests:
-            self._notes[_NOTHING] = None
+            self._notes[_NOTHING.format(place=place)] = None
         if setup.left_out:
             names = list_names(setup.left_out, _SHOWN)
             self._notes[f"Not loaded of the project's Claude Code set-up: {names}."] = None
@@ -78,9 +82,15 @@ class AgentSetups:
         repository = tree.repository
         if repository.root not in self._trees:
             revision = self._trusted_revision(tree)
+            place = f"the trusted revision {revision[:_SHOWN_DIGITS]}"
             if revision == WORKTREE:
                 revision = repository.snapshot()
-            self._trees[repository.root] = repository.tree(revision or tree.change.before)
+                place = "the working tree"
+            elif not revision:
+                revision = tree.change.before
+                place = "what was there before the change"
+            self._trees[repository.root] = repository.tree(revision)
+            self._places[repository.root] = place
         return self._trees[repository.root]
 
     def _trusted_revision(self, tree: RunTree) -> str:
@@ -132,8 +142,10 @@ def _may_be_run(path: str) -> bool:
     return names[-1] == SERVERS or (OWN_FOLDER in names and names[-1] != INSTRUCTIONS)
 
 
-def _require_command(setup: ProjectSetup, prompt: str) -> None:
-    """UsageError: the prompt begins with a command that is not in the set-up."""
+def _require_command(setup: ProjectSetup, prompt: str, place: str) -> None:
+    """UsageError: the prompt begins with a command that is not in the set-up, which is of
+    `place`.
+    """
     name = command_name(prompt)
     if not name or name in setup.commands:
         return
@@ -145,6 +157,6 @@ def _require_command(setup: ProjectSetup, prompt: str) -> None:
     else:
         advice = "there is none at all. Does git ignore .claude?"
     raise UsageError(
-        f"There is no command /{show_text(name)} in .claude/commands or .claude/skills of the "
-        f"trusted revision; {show_text(advice)}"
+        f"There is no command /{show_text(name)} in .claude/commands or .claude/skills of "
+        f"{place}; {show_text(advice)}"
     )

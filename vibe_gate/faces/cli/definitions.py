@@ -34,14 +34,16 @@ from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.gate import loading
 from vibe_gate.gate.advice import find_warnings
+from vibe_gate.gate.agents import AGENTS
 from vibe_gate.gate.cases import read_cases
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import FOLDER, GATE_PATH, find_mistakes, load_gate
 from vibe_gate.gate.schema import MODELS, json_schema
+from vibe_gate.gate.setup_files import read_setup
 from vibe_gate.gate.source import DefinitionTree, Mistake
 from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
-from vibe_gate.git import Repository
+from vibe_gate.git import Repository, Tree
 
 CHECKS_PATH = f"{FOLDER}/rubrics/safety.toml"
 STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml").read_text()} | {
@@ -255,6 +257,8 @@ def _check(arguments: CheckArguments) -> int:
     with open_repository_here() as repository:
         tree = repository.tree(repository.snapshot())
         problems = [*find_mistakes(tree), *_unrecorded(repository.root, tree)]
+        if not problems:
+            problems += _setup_mistakes(tree)
         oddities = find_warnings(tree, problems)
         sentence = "" if problems else _sentence(tree)
         missing_programs = list(_missing_programs(tree))
@@ -275,6 +279,20 @@ def _check(arguments: CheckArguments) -> int:
         raise DefinitionError(problems)
     emit(sentence)
     return PASS
+
+
+def _setup_mistakes(tree: Tree) -> Iterator[Mistake]:
+    """Why agents could not be started, as what they load of the project's Claude Code is not
+    there or cannot be read.
+    """
+    gate = load_gate(tree, revision=WORKTREE, origin="trusted") or loading.built_in_gate(tree)
+    for agent in gate.agents:
+        if agent.setup == "none":
+            continue
+        try:
+            read_setup(tree, agent, "the working tree")
+        except UsageError as error:
+            yield Mistake(f"{AGENTS}{agent.id}.toml", 1, "setup", str(error))
 
 
 class MissingProgram(Struct, frozen=True):
