@@ -49,13 +49,21 @@ def test_a_broken_command_is_found_without_a_model(pytester, suite, text, senten
     done.stdout.fnmatch_lines([sentence])
 
 
-def test_a_changed_instruction_is_another_question_and_the_difference_names_the_file(
-    pytester, suite
+@pytest.mark.parametrize(
+    ("path", "difference"),
+    [
+        ("CLAUDE.md", "set-up: CLAUDE.md changed"),
+        (FIX, f"set-up: {FIX} changed"),
+        (".claude/commands/other.md", "set-up: .claude/commands/other.md is new"),
+    ],
+)
+def test_a_changed_set_up_is_another_question_and_the_difference_names_the_file(
+    pytester, suite, path, difference
 ):
-    suite.write("CLAUDE.md", "Do as you like.\n")
+    suite.write(path, "Do as you like with $ARGUMENTS.\n")
     done = pytester.runpytest_subprocess("-rs", "-k", "test_fix")
     done.assert_outcomes(skipped=1)
-    done.stdout.fnmatch_lines(['*+*"CLAUDE.md": "*'])
+    done.stdout.fnmatch_lines([f"*no recorded answer: {difference}*"])
 
 
 def test_a_broken_command_is_found_with_a_model(pytester, suite, environ, monkeypatch):

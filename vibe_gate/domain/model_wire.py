@@ -15,6 +15,9 @@ WireMode = Literal["live", "record", "replay"]
 
 WIRE_MODES: tuple[WireMode, ...] = get_args(WireMode)
 
+SETUP_DIFFERENCE = "set-up: "
+"""Begins the line of a difference to the recorded request that names what changed of a set-up."""
+
 
 class Wire(Struct, frozen=True):
     """How the model is reached."""

@@ -30,8 +30,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import parse_object, plain, read
-from vibe_gate.domain.escape import safe
-from vibe_gate.domain.model_wire import Wire
+from vibe_gate.domain.escape import list_names, safe
+from vibe_gate.domain.model_wire import SETUP_DIFFERENCE, Wire
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.normal_request import (
     Json,
@@ -46,6 +46,8 @@ LONGEST_MEMBER = 500
 """Characters of a value up to which its name may tell that it is a secret."""
 SHOWN_DIFFERENCE = 60
 """Lines of a difference to the nearest recorded request: one screen."""
+
+_SHOWN_PARTS = 3
 
 _KIND_OF_ID = re.compile(r"[a-z]{1,10}(?=_)")
 """`toolu` of `toolu_01A...`; what a model calls otherwise is not kept."""
@@ -177,19 +179,26 @@ class Cassette:
             return "the cassette is empty"
         request_lines = _lines(map_texts(request, lambda text, _: self._redact(text)))
 
-        def likeness(lines: list[str]) -> float:
+        def likeness(recorded: Json) -> float:
+            lines = _lines(recorded)
             matcher = difflib.SequenceMatcher(None, lines, request_lines, autojunk=False)
             return matcher.quick_ratio()
 
-        recorded_requests = [_lines(rows[0].request) for rows in self._exchanges.values()]
+        recorded_requests = [rows[0].request for rows in self._exchanges.values()]
         nearest = max(recorded_requests, key=likeness)
-        diff = difflib.unified_diff(nearest, request_lines, "recorded", "asked", n=1, lineterm="")
+        recorded_lines = _lines(nearest)
+        diff = difflib.unified_diff(
+            recorded_lines, request_lines, "recorded", "asked", n=1, lineterm=""
+        )
         lines = list(diff)
         if not lines:
             return "it differs from the recorded one in what was redacted"
         hidden_count = len(lines) - SHOWN_DIFFERENCE
         if hidden_count > 0:
             lines = [*lines[:SHOWN_DIFFERENCE], f"... and {hidden_count} more lines"]
+        setup_difference = _setup_difference(nearest, request)
+        if setup_difference:
+            lines.insert(0, setup_difference)
         return "\n".join(lines)
 
 
@@ -285,6 +294,25 @@ def _with_own_ids(response: Json, key: str, number: int) -> Json:
 
     renamed: Json = map_texts(response, rename)
     return renamed
+
+
+def _setup_difference(recorded: Json, request: Json) -> str:
+    """Which parts of the project's set-up differ; "" if none does. Digests would say nothing, and
+    the texts that follow from them not which file to look at.
+    """
+    recorded_digests = recorded.get("setup") or {}
+    digests = request.get("setup") or {}
+    differences = []
+    for path in sorted(recorded_digests.keys() | digests.keys()):
+        if path not in digests:
+            differences.append(f"{safe(path)} is gone")
+        elif path not in recorded_digests:
+            differences.append(f"{safe(path)} is new")
+        elif digests[path] != recorded_digests[path]:
+            differences.append(f"{safe(path)} changed")
+    if not differences:
+        return ""
+    return SETUP_DIFFERENCE + list_names(differences, _SHOWN_PARTS)
 
 
 def _lines(request: Json) -> list[str]:

@@ -22,6 +22,7 @@ from msgspec import Meta, Struct
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.model_wire import SETUP_DIFFERENCE
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import AgentFailed, GateError, InfrastructureError, UsageError
 from vibe_gate.faces.process_environment import read_process_environment
@@ -269,10 +270,13 @@ def _folder_name(item: pytest.Item) -> str:
 
 
 def difference(unmatched: str) -> str:
-    """The first line in which a request differs from the recorded one, on one line; as of
-    Cassette.difference.
+    """The first line in which a request differs from the recorded one, or which files of the set-up
+    do, on one line; as of Cassette.difference.
     """
     lines = unmatched.splitlines()
+    _, _, beginning = lines[0].partition(": ")  # behind the node
+    if beginning.startswith(SETUP_DIFFERENCE):
+        return safe(beginning)
     changed_lines = [line for line in lines[1:] if re.match(r"[-+](?![-+]{2} ).*\w", line)]
     shown_lines = changed_lines[:1] or lines[:1]
     for line in changed_lines:
