@@ -280,7 +280,9 @@ class TurnCompleted(Struct, frozen=True, kw_only=True):
     session_id: str | UnsetType = UNSET
     usd: Usd | UnsetType = UNSET
     message: str | UnsetType = UNSET
-    """The beginning of the agent's last message, or of its answer as JSON."""
+    """The beginning of the agent's last message, or of its answer as JSON; "" of a judge, whose
+    answers are the votes.
+    """
     before: str | UnsetType = UNSET
     """A tree."""
     after: str | UnsetType = UNSET

@@ -175,7 +175,9 @@ class NodeOutput(Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str = ""
 
     message: str = ""
-    """The beginning of the agent's last message, or of its answer as JSON."""
+    """The beginning of the agent's last message, or of its answer as JSON; "" of a judge, whose
+    answers are the votes.
+    """
 
     files: int | None = None
     """How many it changed; None of a turn without a workspace."""

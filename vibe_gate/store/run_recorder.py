@@ -89,6 +89,7 @@ class RunRecorder:
         self.earlier: Earlier | None = None
         """What a resumed run had come to."""
         self._nodes: set[str] = set()
+        self._judge_nodes: set[str] = set()
         self._turns: list[TurnRecorder] = []
         self._turn_count_by_node: Counter[str] = Counter()
         self._prepared: list[Callable[[int], dict[str, Any]]] = []
@@ -120,6 +121,8 @@ class RunRecorder:
             if node_id in self._nodes:
                 return
             self._nodes.add(node_id or "")
+            if data.get("kind") == "judge":
+                self._judge_nodes.add(node_id or "")
         self._append(parts, type, node_id, data)
 
     @never_fails
@@ -332,10 +335,11 @@ class RunRecorder:
         folder = parts.folder.below(f"nodes/{node_id}/{name}")
 
         def note_completion(turn: TurnRecorder, completion: Mapping[str, Any]) -> None:
-            # Half a secret is not found, so the message is redacted before it is cut.
-            message = parts.redact.text(completion["message"])
+            # A judge may quote what it was shown for itself alone; its answer is in the votes.
+            message = "" if node_id in self._judge_nodes else completion["message"]
             data = {"turn": name, "session_id": turn.session_id, **completion}
-            data["message"] = escape.shorten_text(message, MAX_LAST_MESSAGE)
+            # Half a secret is not found, so the message is redacted before it is cut.
+            data["message"] = escape.shorten_text(parts.redact.text(message), MAX_LAST_MESSAGE)
             self._append(parts, "turn.completed", node_id, data)
 
         turn_parts = TurnParts(

@@ -13,7 +13,7 @@ COMMANDS = {
     "test": "run the labelled cases of your rubrics",
     "cases": "make a labelled case of a finding or a run",
     "calibrate": "measure your rubrics' judges on labelled cases",
-    "replay": "judge stored runs again by other rubrics or models, or repeat an agent's run",
+    "replay": "judge stored runs again by other rubrics, or repeat an agent's run",
     "completion": "print a completion script for bash, zsh or fish",
     "bundles": "list, show, verify, repair, keep, clean, export or import runs",
     "stats": "add up stored runs: outcomes, cost, findings, how many are right",
