@@ -209,7 +209,10 @@ class Cli:
             request = {"subtype": "hook_callback", "callback_id": callback, "input": given | about}
             request["tool_use_id"] = about.get("tool_use_id") or _uuid()
             self.say(type="control_request", request_id=_uuid(), request=request)
-            answer = _parse(sys.stdin.readline() or _refuse("no answer of a hook"))
+            line = sys.stdin.readline()
+            if not line:  # the review was killed
+                sys.exit(1)
+            answer = _parse(line)
             if answer["type"] != "control_response":
                 _refuse(f"no answer of a hook: {answer}")
             if '"deny"' in _written(answer):
