@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import vibe_gate
+from command import Done, vibe_gate
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering
@@ -311,22 +311,99 @@ def test_a_server_runs_that_is_named_and_no_other(repo, tmp_path, monkeypatch):
     servers = {"mine": {"command": "python3", "args": ["server.py"]}, "other": other}
     repo.write(".mcp.json", json.dumps({"mcpServers": servers}))
     repo.commit("Servers")
-    agent = Agent(id="user", setup="project", tools=TOOLS, setup_mcp_servers=("mine",))
+    unlisted = Agent(id="user", setup="project", tools=TOOLS, setup_mcp_servers=("mine",))
+    with answering() as model, pytest.raises(UsageError, match='mine runs a command: list "Bash"'):
+        run(monkeypatch, model, unlisted, "Go.")
+    agent = with_bash(setup_mcp_servers=("mine",))
     with answering(Turn(ToolUse("mcp__mine__tell", {})), Turn(Text("done"))) as model:
         run(monkeypatch, model, agent, "Go.")
     assert "TOLD-BY-SERVER" in asked(model, 1)
     assert not (tmp_path / "other").exists()
 
 
-def test_hooks_are_refused_if_the_change_alters_what_they_may_run(repo, monkeypatch):
+def add_programs(repo: Repo) -> None:
+    """A hook behind a link, and a server whose program lies outside of `.claude`."""
     hook = {"hooks": [{"type": "command", "command": "sh .claude/check.sh"}]}
     repo.write(".claude/settings.json", json.dumps({"hooks": {"Stop": [hook]}}))
-    repo.write(".claude/check.sh", "true\n")
-    repo.commit("Hooks")
-    repo.write(".claude/check.sh", "touch /tmp/made-by-a-change\n")
-    with answering() as model, pytest.raises(UsageError, match=r"revision: \.claude/check\.sh"):
-        run(monkeypatch, model, with_bash(setup_hooks=("Stop",)), "Go.")
-    assert not model.script.requests
+    repo.write("scripts/check.sh", "true\n")
+    (repo.path / ".claude/check.sh").symlink_to("../scripts/check.sh")
+    repo.write("server.py", SERVER)
+    servers = {"mine": {"command": "python3", "args": ["server.py"]}}
+    repo.write(".mcp.json", json.dumps({"mcpServers": servers}))
+    repo.commit("Programs")
+    repo.git("config", "vibe-gate.trust", repo.git("rev-parse", "HEAD"))
+
+
+PROGRAMS = [{"setup_hooks": ("Stop",)}, {"setup_mcp_servers": ("mine",)}]
+
+
+@pytest.mark.parametrize("fields", PROGRAMS)
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_programs_run_without_a_wall_on_the_trusted_files_alone(
+    repo, tmp_path, monkeypatch, fields, is_committed
+):
+    add_programs(repo)
+    mark = tmp_path / "mark"
+    repo.write("scripts/check.sh", f"touch {mark}\n")
+    repo.write("server.py", f"open({str(mark)!r}, 'w')\n{SERVER}")
+    if is_committed:
+        repo.commit("Hostile")
+    repo.write("src/b.py", "y = 1\n")
+    with answering() as model, pytest.raises(UsageError) as caught:
+        run(monkeypatch, model, with_bash(**fields), "Go.")
+    assert "the files that it works on are not those of the trusted revision" in str(caught.value)
+    assert 'isolation = "sandbox"' in str(caught.value) and "worktree" in str(caught.value)
+    assert not model.script.requests and not mark.exists()
+    repo.commit("Merged")
+    repo.git("config", "vibe-gate.trust", repo.git("rev-parse", "HEAD"))
+    with answering(Turn(Text("done"))) as model:
+        result = run(monkeypatch, model, with_bash(**fields), "Go.")
+    assert result.status == "done" and mark.exists()
+
+
+def test_behind_the_wall_programs_run_on_any_files(repo, monkeypatch):
+    add_programs(repo)
+    repo.write("scripts/check.sh", "touch made-by-hook\n")
+    agent = with_bash(setup_hooks=("Stop",), isolation="sandbox")
+    with answering(Turn(Text("done"))) as model:
+        result = run(monkeypatch, model, agent, "Go.")
+    assert [file.path for file in result.files.changed()] == ["made-by-hook"]
+
+
+@pytest.mark.parametrize("path", ["server.py", "src/a.py"])
+def test_programs_are_refused_where_an_agent_changed_files_before(repo, monkeypatch, path):
+    add_programs(repo)
+    read = Turn(ToolUse("Read", {"file_path": path}))
+    write = Turn(ToolUse("Write", {"file_path": path, "content": "other"}))
+    with answering(read, write, Turn(Text("done"))) as model:
+        writer = run(monkeypatch, model, Agent(id="writer", tools=("Read", "Write")), "Write.")
+    with answering() as model, pytest.raises(UsageError, match="is not started"):
+        run(monkeypatch, model, with_bash(setup_mcp_servers=("mine",)), "Go.", context=writer)
+
+
+def test_a_stage_with_programs_is_refused_behind_one_that_writes_though_git_ignores_it(
+    repo, environ
+):
+    repo.write(".gitignore", "*.cache\n")
+    add_programs(repo)
+    writer = 'schema = 1\nid = "writer"\ntools = ["Write"]\n'
+    repo.write(".vibe-gate/agents/writer.toml", writer)
+    repo.write(
+        ".vibe-gate/agents/user.toml",
+        'schema = 1\nid = "user"\nsetup = "project"\ntools = ["Bash"]\nsetup_hooks = ["Stop"]\n',
+    )
+    stages = '[[stage]]\nid = "one"\nagent = "writer"\nprompt = "Write."\n'
+    stages += '[[stage]]\nid = "two"\nneeds = ["one"]\nagent = "user"\nprompt = "Go."\n'
+    repo.write(".vibe-gate/workflows/two.toml", f'schema = 1\nid = "two"\n{stages}')
+    repo.write(".vibe-gate/gate.toml", "schema = 1\n")
+    repo.commit("A gate")
+    repo.git("config", "vibe-gate.trust", repo.git("rev-parse", "HEAD"))
+    write = Turn(ToolUse("Write", {"file_path": "planted.cache", "content": "x"}))
+    with answering(write, Turn(Text("done")), repeat_last=True) as model:
+        done = vibe_gate("run", "two", cwd=repo.path, environ={**environ, **model.environ})
+    words = " ".join((done.out + done.err).split())
+    assert "user is not started" in words and "worked on the files before it" in words
+    assert len(model.script.requests) == 2
 
 
 def test_what_an_at_names_is_read_in_the_clone_alone(repo, tmp_path, monkeypatch):
@@ -350,10 +427,149 @@ def test_what_an_at_names_is_read_in_the_clone_alone(repo, tmp_path, monkeypatch
     assert "x = 1" in asked(model)
     with answering() as model:
         result = run(monkeypatch, model, AGENT, f"/look {secret}")
-    assert "names a file outside" in result.error and not model.script.requests
+    assert 'have a word that begins with "/"' in result.error and not model.script.requests
+
+
+SPACED = "sp ace/secret.txt"
+ATTACKS = [
+    "P#L1-3",
+    "@P#L1",
+    "src/a.py @P#L1",
+    "@P.",
+    '@"F/sp ace/secret.txt"',
+    '"F/sp ace/secret.txt"',
+    '@"/tm""p/..P"',
+    '"@"P',
+    "@$HOME/../..P",
+    "$HOME/x",
+    "@~/config/settings.json",
+    "~/config/settings.json",
+    "../../../secret.txt",
+    '"."./../../secret.txt',
+    "@src/\\.\\./../../secret.txt",
+    "()P",
+    "x;@P",
+    "[@P]",
+    "\u3000@P",
+    "a\x00/P",
+    "\uff20P",
+]
+"""Arguments: P is a file outside of the clone, F its folder."""
+
+
+@pytest.fixture
+def secret(repo, tmp_path) -> Path:
+    path = tmp_path / "secret.txt"
+    path.write_text("OUTSIDE-SECRET\n")
+    (tmp_path / "sp ace").mkdir()
+    (tmp_path / SPACED).write_text("OUTSIDE-SECRET\n")
+    skill = "---\nname: look\ndescription: d\n---\nLook at @$ARGUMENTS and $ARGUMENTS, $1\n"
+    repo.write(".claude/skills/look/SKILL.md", skill)
+    repo.commit("Look")
+    return path
+
+
+def with_paths(text: str, secret: Path) -> str:
+    return text.replace("P", str(secret)).replace("F", str(secret.parent))
+
+
+def test_no_argument_of_a_skill_has_a_file_read_outside(repo, monkeypatch, secret):
+    inputs = [{"skill": "look", "args": with_paths(text, secret)} for text in ATTACKS]
+    inputs.append({"skill": f"look {secret}"})
+    calls = [ToolUse("Skill", tool_input) for tool_input in inputs]
+    honest = ToolUse("Skill", {"skill": "look", "args": "src/a.py"})
+    with answering(Turn(*calls, honest), Turn(Text("done"))) as model:
+        result = run(monkeypatch, model, AGENT, "Go.")
+    assert "OUTSIDE-SECRET" not in asked(model, 1)
+    assert [call.ok for call in result.tools.all()][-1:] == [True]
+    passed = [call.input() for call in result.tools.all()[:-1] if call.ok]
+    assert passed == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *[f"/look {text}" for text in ("P#L1-3", "src/a.py @P#L1", '@"F/sp ace/secret.txt"')],
+        *["/look\nP", "/look\tP", "/fix\n\n@P", "/fix src/a.py\n\n@P#L1", "/fix @src/../../../P"],
+    ],
+)
+def test_no_argument_of_a_prompts_command_has_a_file_read_outside(
+    repo, monkeypatch, secret, prompt
+):
+    with answering() as model:
+        result = run(monkeypatch, model, AGENT, with_paths(prompt, secret))
+    assert "was not run: its arguments have" in result.error and not model.script.requests
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_link_of_the_change_leads_no_reference_outside(repo, monkeypatch, secret, is_committed):
+    (repo.path / "src/link.py").symlink_to(secret)
+    if is_committed:
+        repo.commit("Link")
+    with answering(Turn(Text("done"))) as model:
+        run(monkeypatch, model, AGENT, "/look src/link.py @src/link.py")
+    assert "OUTSIDE-SECRET" not in asked(model)
+
+
+def test_a_reference_below_the_clone_is_read(repo, monkeypatch):
+    with answering(Turn(Text("done"))) as model:
+        run(
+            monkeypatch,
+            model,
+            AGENT,
+            "/fix @src/a.py: see https://example.com/and/or, src/**/[id].py.",
+        )
+    assert "x = 1" in asked(model)
+
+
+@pytest.mark.parametrize("isolation", ["worktree", "remote"])
+def test_a_subagent_works_in_no_folder_of_its_own(repo, monkeypatch, isolation):
+    look = {"subagent_type": "looker", "description": "d", "prompt": "Look."}
+    ask = ToolUse("Agent", {**look, "isolation": isolation})
+    with answering(Turn(ask), Turn(Text("done"))) as model:
+        result = run(monkeypatch, model, AGENT, "Have it looked at.")
+    assert "leave out isolation" in asked(model, 1)
+    assert [(call.name, call.ok) for call in result.tools.all()] == [("Agent", False)]
 
 
 # What is said
+
+
+def test_a_repeat_says_that_its_setup_is_another(repo, environ):
+    user = 'schema = 1\nid = "user"\nsetup = "project"\ntools = ["Read", "Write"]\n'
+    repo.write(".vibe-gate/agents/user.toml", user)
+    repo.write(".vibe-gate/gate.toml", "schema = 1\n")
+    repo.commit("A gate")
+    run_argv = ("run", "--agent", "user", "--prompt", "Go.", "--definitions", "worktree", "--json")
+
+    def screen(*argv: str) -> Done:
+        with answering(Turn(Text("done"))) as model:
+            return vibe_gate(*argv, cwd=repo.path, environ={**environ, **model.environ})
+
+    run_id = screen(*run_argv).json["run_id"]
+    assert "The set-up is not that of" not in screen("replay", run_id).err
+    repo.write("CLAUDE.md", "OTHER\n")
+    (repo.path / "docs/style.md").unlink()
+    words = " ".join(screen("replay", run_id).err.split())
+    assert f"The set-up is not that of run {run_id}: CLAUDE.md, docs/style.md." in words
+
+
+@pytest.mark.parametrize("folder", ["#c", "!d", "f ", " g", "e /f", "[h]"])
+def test_instructions_of_a_folder_that_is_no_pattern_are_named_as_not_loaded(
+    repo, monkeypatch, folder
+):
+    folders = (folder, "a#b c")
+    for name in folders:
+        repo.write(f"{name}/CLAUDE.md", f"MEMORY of {name}\n")
+        repo.write(f"{name}/x.py", "x = 1\n")
+    repo.commit("Folders")
+    reads = [ToolUse("Read", {"file_path": f"{name}/x.py"}) for name in folders]
+    with answering(Turn(*reads), Turn(Text("done"))) as model:
+        result = run(monkeypatch, model, AGENT, "Go.")
+    summary = json.loads((result.bundle_dir / "summary.json").read_text())
+    assert f"{folder}/CLAUDE.md" in summary["setup"]["leftOut"]
+    assert f"MEMORY of {folder}" not in asked(model, 1)
+    assert "MEMORY of a#b c" in asked(model, 1)
 
 
 def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):

@@ -11,6 +11,9 @@ from typing import Any
 from vibe_gate.domain.verdict import ANSWER_TOOL
 
 SKILL_TOOL = "Skill"
+SUBAGENT_TOOLS = frozenset({"Agent", "Task"})
+"""The second is its earlier name."""
+
 READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS"})
 _MCP = "mcp__"
 _PATH_KEYS = ("file_path", "path", "notebook_path")

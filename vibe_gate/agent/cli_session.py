@@ -14,7 +14,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,12 +39,12 @@ from claude_agent_sdk.types import (
 )
 
 from vibe_gate.agent import mcp_servers, transcript
-from vibe_gate.agent.allowed import SKILL_TOOL, built_in, refusal_of_call
+from vibe_gate.agent.allowed import SKILL_TOOL, SUBAGENT_TOOLS, built_in, refusal_of_call
 from vibe_gate.agent.cli_process import CliProcess
 from vibe_gate.agent.protocols import SessionRecord
 from vibe_gate.agent.session_end import ObservedSession
 from vibe_gate.agent.setup_home import (
-    leads_outside,
+    part_of_outer_path,
     project_folder,
     readable_folders,
     write_setup,
@@ -58,6 +58,7 @@ from vibe_gate.agent.turn_request import (
     TurnRequest,
 )
 from vibe_gate.domain.agent import PROTECTED, TESTS_TOOL
+from vibe_gate.domain.project_setup import command_name
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.domain.wire import FINAL_STOPS
@@ -127,17 +128,13 @@ async def observe_session(
     clock: Callable[[], float] = time.time,
 ) -> ObservedSession:
     """Hold the session of a turn from start to end. AgentError: an MCP server did not start, or the
-    command names a file outside of the folder.
+    command's arguments may name a file outside of the folder.
 
     `redact` takes secrets out of what servers said. `metered`: a gateway minds the turn's ceiling.
     `clock` gives seconds since 1970. Whatever the model, the wire or the agent's process does is
     observed, not raised. Cancelling it leaves no process behind.
     """
-    if leads_outside(turn.command.partition(" ")[2], turn.folder):
-        raise AgentError(
-            "The command was not run: it names a file outside of the working directory, and Claude "
-            "Code would read it."
-        )
+    _require_inner_paths(turn.command)
     started = time.monotonic()
     session = _Session(turn, process, record, redact, clock)
     observed = session.observed
@@ -160,6 +157,18 @@ async def observe_session(
     observed.used_tools = session.transcript.used_tools
     observed.duration_ms = round((time.monotonic() - started) * 1000)
     return observed
+
+
+def _require_inner_paths(command: str) -> None:
+    """AgentError: Claude Code could read a file outside of the folder for the command."""
+    name = command_name(command)
+    part = part_of_outer_path(command.removeprefix(f"/{name}"), with_references=True)
+    if part:
+        raise AgentError(
+            f"The command /{name} was not run: its arguments have {part}, and Claude Code could read "
+            "a file outside of the working directory for it. Name files by plain paths from the "
+            "repository's root, as in src/ledger.py or @src/ledger.py."
+        )
 
 
 def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
@@ -435,9 +444,8 @@ class _Session:
         protected = PROTECTED if self.turn.working else frozenset()
         name = str(call.get("tool_name"))
         tool_input = call.get("tool_input") or {}
-        arguments = str(tool_input.get("args") or "")
-        if name == SKILL_TOOL and leads_outside(arguments, self.turn.folder):
-            return "Arguments of a skill can only name files below the working directory."
+        if reason := _refusal_of_expansion(name, tool_input):
+            return reason
         readable: tuple[Path, ...] = ()
         if self.turn.setup is not None:
             readable = readable_folders(self.process.home)
@@ -491,6 +499,22 @@ class _Session:
         """Hold a stopped session's hook back, so that the interrupt comes first."""
         if self.turn.stop.reason:
             await asyncio.sleep(HELD_S)
+
+
+def _refusal_of_expansion(name: str, tool_input: Mapping[str, Any]) -> str | None:
+    """Why a skill or subagent must not begin with this input, or None if it may."""
+    if name in SUBAGENT_TOOLS and tool_input.get("isolation"):
+        return "A subagent works in the same files: leave out isolation."
+    if name != SKILL_TOOL:
+        return None
+    for key, value in tool_input.items():
+        text = str(value).removeprefix("/") if key == "skill" else str(value)
+        if part := part_of_outer_path(text):
+            return (
+                "Arguments of a skill can only name files below the working directory, by plain "
+                f"paths without @; these have {part}."
+            )
+    return None
 
 
 def _listed_tools(turn: TurnRequest) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,8 +26,22 @@ SETUP_VARIABLES: Mapping[str, str] = {
 subagents.
 """
 
-_OUTER_PATH = re.compile(r"""(?:^|(?<=[\s"'@=(:,]))/[^\s"']*""")
-_UP = re.compile(r"""(?:^|[\s"'@=(:,/])\.\.(?:/|["'\s]|\Z)""")
+_WEB_ADDRESS = re.compile(r"https?://")
+_OWN_REFERENCE = re.compile(
+    r"(?:^|(?<=\s))@([\w.-]+(?:/[\w.-]+)*/?(?:#L\d+(?:-\d+)?)?)(?=[:,;!?)]?(?:\s|\Z))"
+)
+_QUOTES = str.maketrans("", "", "\"'`\\")
+_PARTS_OF_OUTER_PATHS: Mapping[str, re.Pattern[str]] = {
+    '"@" before a name': re.compile(r"(?<![A-Za-z0-9_])@"),
+    'a word that begins with "~"': re.compile(r"(?<![\w.+*\]}/-])~"),
+    'a word that begins with "/"': re.compile(r"(?<![\w.+*\]}/-])/"),
+    '".." as a part of a path': re.compile(r"(?<![\w.-])\.\.(?![\w.-])"),
+    '"$"': re.compile(r"\$"),
+    "a control character": re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"),
+}
+"""By words for people. A word begins behind everything but letters, and signs that stand in names:
+Claude Code parts arguments as a shell does, at quotes, brackets and ";", too.
+"""
 
 
 def project_folder(home: Path) -> Path:
@@ -59,16 +74,27 @@ def readable_folders(home: Path) -> tuple[Path, ...]:
     return (home / "config" / "skills", project_folder(home))
 
 
-def leads_outside(text: str, folder: Path) -> bool:
-    """Whether arguments of a command or skill name a file outside of `folder`, which Claude Code
-    would read where the text has an "@" before them.
+def part_of_outer_path(arguments: str, *, with_references: bool = False) -> str:
+    """What in the arguments of a command or skill could make Claude Code read a file outside of its
+    working directory, in a few words; "" if nothing could.
+
+    Which file that is, Claude Code decides in ways of its own (quotes, variables, `#L1`, a full stop
+    at the end), so whether it exists is not asked. `with_references`: `@` may stand before a plain
+    path below the working directory.
     """
-    if _UP.search(text):
-        return True
-    root = os.path.realpath(folder)
-    for match in _OUTER_PATH.finditer(text):
-        path = match[0]
-        is_inside = Path(os.path.realpath(path)).is_relative_to(root)
-        if path.strip("/") and not is_inside and Path(path).exists():
-            return True
-    return False
+    text = _WEB_ADDRESS.sub(" ", arguments)
+    if with_references:
+        text = _OWN_REFERENCE.sub(r"\1", text)
+    for reading in (text, _without_quotes(text)):
+        for words, pattern in _PARTS_OF_OUTER_PATHS.items():
+            if pattern.search(reading):
+                return words
+    return ""
+
+
+def _without_quotes(text: str) -> str:
+    """What is left where quotes, backslashes and characters that are not seen are taken out, and
+    compatible letters are one.
+    """
+    visible_letters = [letter for letter in text if unicodedata.category(letter) != "Cf"]
+    return unicodedata.normalize("NFKC", "".join(visible_letters)).translate(_QUOTES)

@@ -42,6 +42,16 @@ class ProjectSetup(Struct, frozen=True, kw_only=True):
     """What of these files is not loaded, a few words each."""
 
     @property
+    def programs(self) -> tuple[str, ...]:
+        """Which parts run programs outside of the agent's tool calls, as people name them."""
+        hooks = [f"the hook {event}" for event in self.hooks]
+        servers = []
+        for name, server in self.mcp_servers.items():
+            if "url" not in server or "command" in server:
+                servers.append(f"the MCP server {name}")
+        return (*hooks, *servers)
+
+    @property
     def digest(self) -> str:
         """sha-256 of all digests."""
         text = json.dumps(dict(self.digests), sort_keys=True)

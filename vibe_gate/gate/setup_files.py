@@ -80,7 +80,9 @@ ask for no permission.
 """
 
 _IMPORT = expression(r"(?:^|\s)@((?:[^\s\\]|\\ )+)")
-_GLOB_LETTERS = expression(r"[*?\[\]{}!,\\\"\x00-\x1f]")
+_NO_PATTERN = expression(r"[*?\[\]{}!,\\\"\x00-\x1f]|^#|(?:^|/) | (?:/|\Z)")
+"""In a folder's name: what would mean something else in a pattern of paths (of .gitignore's form)."""
+
 _TOOL = expression(r"[^\s,()]+(?:\([^)]*\))?")
 _HOOK_NAME = expression(r"([A-Za-z]+)(?:\(([^()]*)\))?\Z")
 
@@ -99,7 +101,7 @@ def read_setup(tree: Tree, agent: Agent, place: str) -> ProjectSetup:
     reader.note_links()
     hooks = reader.read_hooks(agent.setup_hooks)
     servers = reader.read_servers(agent.setup_mcp_servers)
-    return ProjectSetup(
+    setup = ProjectSetup(
         digests=reader.digests,
         files=tuple(reader.files.values()),
         commands=tuple(sorted(reader.commands)),
@@ -107,6 +109,12 @@ def read_setup(tree: Tree, agent: Agent, place: str) -> ProjectSetup:
         mcp_servers=servers,
         left_out=tuple(reader.left_out),
     )
+    if setup.programs and "Bash" not in agent.tools:
+        raise UsageError(
+            f'The agent {agent.id}: {show_text(setup.programs[0])} runs a command: list "Bash" in '
+            "tools, too."
+        )
+    return setup
 
 
 def find_differing_setup(trusted: Tree, current: Tree) -> list[str]:
@@ -153,7 +161,7 @@ class _SetupReader:
             folder, _, name = path.rpartition("/")
             if name != INSTRUCTIONS or not folder or folder == OWN_FOLDER:
                 continue
-            if OWN_FOLDER in folder.split("/") or _GLOB_LETTERS.search(folder):
+            if OWN_FOLDER in folder.split("/") or _NO_PATTERN.search(folder):
                 self._leave_out(path)
                 continue
             content = self._require(path)

@@ -11,15 +11,11 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.escape import list_names, show_text
 from vibe_gate.domain.project_setup import ProjectSetup, command_name
 from vibe_gate.errors import UsageError
-from vibe_gate.gate.setup_files import (
-    INSTRUCTIONS,
-    OWN_FOLDER,
-    SERVERS,
-    find_differing_setup,
-    read_setup,
-)
+from vibe_gate.gate.setup_files import find_differing_setup, read_setup
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.git import Tree
+from vibe_gate.run.agent_turns import isolation_of
+from vibe_gate.run.repeated_run import RepeatedRun
 from vibe_gate.run.run_tree import RunTree
 from vibe_gate.store.run_recorder import RunRecorder
 
@@ -36,13 +32,19 @@ class AgentSetups:
     """Reads set-ups, each before its agent begins, and writes down what was loaded."""
 
     def __init__(
-        self, facts: Facts, review: ReviewRequest, record: RunRecorder, root: Path
+        self,
+        facts: Facts,
+        review: ReviewRequest,
+        record: RunRecorder,
+        root: Path,
+        repeated: RepeatedRun | None,
     ) -> None:
-        """`root`: of the run's own repository."""
+        """`root`: of the run's own repository. `repeated`: the run that this one is a repeat of."""
         self._gate = facts.gate
         self._review = review
         self._record = record
         self._root = root
+        self._repeated = repeated
         self._trees: dict[Path, Tree] = {}
         """By the root of a repository, its tree at the trusted revision."""
         self._places: dict[Path, str] = {}
@@ -65,10 +67,11 @@ class AgentSetups:
             self._note_text(agent, prompt)
             return None
         trusted = self._trusted_tree(tree)
-        self._require_same(agent, trusted, tree)
         place = self._places[tree.repository.root]
         setup = read_setup(trusted, agent, place)
         _require_command(setup, prompt, place)
+        self._note_differing_files(tree)
+        self._note_other_run(setup)
         self._record.add_to_run_document(setup=setup.digests)
         if not setup.digests:
             self._notes[_NOTHING.format(place=place)] = None
@@ -76,6 +79,26 @@ class AgentSetups:
             names = list_names(setup.left_out, _SHOWN)
             self._notes[f"Not loaded of the project's Claude Code set-up: {names}."] = None
         return setup
+
+    def require_trusted_files(self, agent: Agent, setup: ProjectSetup, tree: RunTree) -> None:
+        """UsageError: hooks or servers would run beside files that are not the trusted revision's,
+        and without a wall. Which of these they run, nobody can tell from their commands.
+        """
+        if not setup.programs or isolation_of(agent, self._gate) == "sandbox":
+            return
+        trusted_id = self._trusted_tree(tree).id
+        if tree.now == trusted_id and not tree.was_worked_in:
+            return
+        names = list_names(map(show_text, setup.programs), _SHOWN)
+        files = "an agent has worked on the files before it"
+        if tree.now != trusted_id:
+            files = "the files that it works on are not those of the trusted revision"
+        raise UsageError(
+            f"The agent {agent.id} is not started: {names} would run programs without a wall, and "
+            f'{files}. Set isolation = "sandbox", or leave setup_hooks and setup_mcp_servers out '
+            "here and use them on the trusted revision's files alone (for files of your own: "
+            "--definitions worktree)."
+        )
 
     def _trusted_tree(self, tree: RunTree) -> Tree:
         """The repository's files where the change under review cannot reach them."""
@@ -106,25 +129,33 @@ class AgentSetups:
         commit = tree.change.base_commit
         return trusted_revision(tree.repository, commit, base=base, definitions=definitions)
 
-    def _require_same(self, agent: Agent, trusted: Tree, tree: RunTree) -> None:
-        """UsageError: hooks or servers would run beside scripts that the change brings."""
-        current = tree.repository.tree(tree.now)
-        if trusted.id == current.id:
+    def _note_differing_files(self, tree: RunTree) -> None:
+        trusted = self._trusted_tree(tree)
+        if trusted.id == tree.now:
             return
-        differing_paths = find_differing_setup(trusted, current)
-        if not differing_paths:
-            return
-        names = list_names(map(paths.quote, differing_paths), _SHOWN)
-        scripts = [path for path in differing_paths if _may_be_run(path)]
-        if scripts and (agent.setup_hooks or agent.setup_mcp_servers):
-            script_names = list_names(map(paths.quote, scripts), _SHOWN)
-            raise UsageError(
-                f"The agent {agent.id} is not started: its setup_hooks or setup_mcp_servers run "
-                f"programs, and what they run differs from the trusted revision: {script_names}. "
-                "Merge that first, or leave out setup_hooks and setup_mcp_servers."
+        differing_paths = find_differing_setup(trusted, tree.repository.tree(tree.now))
+        if differing_paths:
+            names = list_names(map(paths.quote, differing_paths), _SHOWN)
+            note = (
+                f"The set-up that was loaded is the trusted revision's; the files differ: {names}."
             )
-        note = f"The set-up that was loaded is the trusted revision's; the files differ: {names}."
-        self._notes[note] = None
+            self._notes[note] = None
+
+    def _note_other_run(self, setup: ProjectSetup) -> None:
+        """Note that the run which is repeated had another set-up."""
+        if self._repeated is None or not self._repeated.setup:
+            return
+        recorded_digests = self._repeated.setup
+        names = set()
+        for name in setup.digests.keys() | recorded_digests.keys():
+            # The hooks and servers of other agents are recorded beside this one's.
+            is_of_other_agent = "#" in name and name not in setup.digests
+            if setup.digests.get(name) != recorded_digests.get(name) and not is_of_other_agent:
+                names.add(name)
+        if names:
+            shown_names = list_names(map(show_text, sorted(names)), _SHOWN)
+            note = f"The set-up is not that of run {self._repeated.run_id}: {shown_names}."
+            self._notes[note] = None
 
     def _note_text(self, agent: Agent, prompt: str) -> None:
         name = show_text(command_name(prompt))
@@ -134,12 +165,6 @@ class AgentSetups:
                 'setup = "project" in the agent\'s definition has commands of .claude/ expanded.'
             )
             self._notes[note] = None
-
-
-def _may_be_run(path: str) -> bool:
-    """Whether the path is in `.claude`, or names programs, rather than instructions."""
-    names = path.split("/")
-    return names[-1] == SERVERS or (OWN_FOLDER in names and names[-1] != INSTRUCTIONS)
 
 
 def _require_command(setup: ProjectSetup, prompt: str, place: str) -> None:

@@ -54,6 +54,9 @@ class RepeatedRun(Struct, frozen=True):
     approved_nodes: frozenset[str] = frozenset()
     """Those of agents that began."""
 
+    setup: Mapping[str, str] = {}
+    """sha-256 of the parts of the set-up that was loaded, by path, as its bundle has them."""
+
     def approve(self, node: str, agent: Agent, prompt: str, usd: float) -> bool:
         """As an Approve: whether the agent began in the run; False if a person denied it, or nobody
         was asked about it.

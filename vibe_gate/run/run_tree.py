@@ -35,6 +35,10 @@ class RunTree:
         """What turns made of the files since `start`, those that were handed over first."""
         self.writers: tuple[str, ...] = ()
         """The ids of the run's agents that changed the files."""
+        self.was_worked_in = False
+        """Whether an agent that writes has had the workspace: it may hold files of its own that git
+        ignores.
+        """
         self._folder = repository.workspace_of(run_id)
         self._is_stale = False
         """Whether the workspace holds other files than `now`."""
@@ -241,6 +245,7 @@ class RunTree:
         """The agent left this tree in the turn `test_id` of a stage. Not readable: the workspace
         holds other files, and is made anew for the next.
         """
+        self.was_worked_in = True
         if after != self.now and agent not in self.writers:
             self.writers += (agent,)
         if after != self.now:

@@ -39,6 +39,7 @@ from vibe_gate.run.repair_brief import (
     brief_for_context,
     brief_for_repair,
 )
+from vibe_gate.run.repeated_run import RepeatedRun
 from vibe_gate.run.resume import restore_result
 from vibe_gate.run.review import reach_verdict
 from vibe_gate.run.run_documents import summary_of
@@ -68,8 +69,11 @@ class Stages:
         tick: Tick | None,
         approve: Approve | None,
         files: Mapping[str, bytes],
+        repeated: RepeatedRun | None,
     ) -> None:
-        """`approve`: None if nobody is to be asked; `files` as of TrustedFiles."""
+        """`approve`: None if nobody is to be asked; `files` as of TrustedFiles; `repeated`: the run
+        that this one is a repeat of.
+        """
         self.facts = facts
         self.run = run
         self.graph = StageGraph(run.record, progress, tick)
@@ -82,7 +86,7 @@ class Stages:
         self.turns = AgentTurns(
             facts, run, self.model, trusted_files, repository.root, progress, tick
         )
-        self.setups = AgentSetups(facts, request, run.record, repository.root)
+        self.setups = AgentSetups(facts, request, run.record, repository.root, repeated)
         """What is loaded of the project's own Claude Code."""
         self._request = request
         self._progress = progress
@@ -242,10 +246,15 @@ class Stages:
                     self.run.record.directory,
                 )
             return self._end_stage(_with_lack(result, agent), _node_status(result), "recorded")
+        if setup is not None:
+            self.setups.require_trusted_files(agent, setup, tree)
         if not self._is_approved(node, request):
             return self._end_stage(_denied_result(node, request), "CANCELLED")
 
         def began(before: str) -> None:
+            # Another stage may have written while this one waited for the workspace.
+            if setup is not None:
+                self.setups.require_trusted_files(agent, setup, tree)
             config = self.turns.config_of(request)
             self.graph.mark_running(node, config, before=before, prompt=prompt)
             self._progress(node, f"agent {agent.id}")
@@ -285,7 +294,10 @@ class Stages:
         stages that must end before. UsageError: its set-up cannot be loaded.
         """
         if agent is not None and agent.setup != "none":
-            self.setups.setup_of(agent, prompt, self.trees.own)
+            setup = self.setups.setup_of(agent, prompt, self.trees.own)
+            # A stage that is resumed may have ended before files were changed.
+            if setup is not None and self.run.record.earlier is None:
+                self.setups.require_trusted_files(agent, setup, self.trees.own)
         fields = self._fields_of_agent(agent) if agent else {"kind": "gate"}
         self.graph.plan_stage(id, needs, **fields)
 

@@ -88,6 +88,7 @@ async def walk_workflow(
             tick=tick,
             approve=(approve or leave_unanswered) if request.interactive else None,
             files=prepared.plan.files,
+            repeated=request.repeated,
         )
         with record_run(run, prepared.facts), stages.open():
             record_contents(repository, prepared.facts.change, run, with_names=False)

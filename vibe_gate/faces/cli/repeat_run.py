@@ -80,7 +80,14 @@ def _repeated_run(runs: StoredRuns, stored_run: StoredRun, options: RepeatOption
         options.definitions,
         is_interactive=begun_run.mode == "interactive" or was_denied,
         approved_nodes=frozenset(node.id for node in graph.nodes if node.turns),
+        setup=_recorded_setup(stored_run),
     )
+
+
+def _recorded_setup(stored_run: StoredRun) -> dict[str, str]:
+    """By path the digests of the set-up that the run's agents had; {} if they had none."""
+    digests = stored_run.run_document.get("setup")
+    return digests if isinstance(digests, dict) else {}
 
 
 def _request(repeated: RepeatedRun, options: RepeatOptions) -> RunRequest:
