@@ -14,7 +14,7 @@ from summaries import changed, criterion, finding, policy, summary, weighed
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import Finding, FindingPlace
 from vibe_gate.git import open_repository
 from vibe_gate.report.change_excerpt import (
     MAX_EXCERPT_LINES,
@@ -342,3 +342,24 @@ def test_without_the_change_at_hand_the_comment_says_that_it_has_no_diffs():
     body = render_comment(report)
     assert "```diff" not in body
     assert "Without diffs: the lines of the change could not be read, or are too many." in body
+
+
+CONFLICT = section("src/a.py", 30)
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "sentence"),
+    [
+        ((8, 10), 13, ""),
+        ((8, 29), 11, "Also in this file: line 29."),
+        ((25, 29), 4, "Also in this file: lines 25, 29."),
+    ],
+)
+def test_the_finding_s_other_places_are_in_its_diff_or_named_below_it(lines, rows, sentence):
+    places = tuple(FindingPlace(path="src/a.py", line=number, end_line=number) for number in lines)
+    conflict = finding("A conflict.", line=1, other_places=places)
+    body = render_comment(report_of(CONFLICT, (conflict,)))
+    block = body.partition("  ```diff\n")[2].partition("  ```\n")[0]
+    assert len(re.findall(r"(?m)^  \+", block)) == rows
+    assert ("Also in this file" in body) == bool(sentence)
+    assert sentence in body

@@ -10,11 +10,13 @@ from textwrap import indent
 from msgspec import Struct
 
 from vibe_gate.domain.change import Hunk
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.patch import hunks
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.report import finding_places, queries, sentences
 from vibe_gate.report.change_excerpt import (
+    CONTEXT_LINES,
+    MAX_EXCERPT_LINES,
     Excerpt,
     ExcerptPlace,
     read_excerpts,
@@ -56,6 +58,9 @@ RISKY_DIFFS = "the diffs of whole files"
 MADE_DIFFS = "the diffs of what agents changed"
 """Names of blocks."""
 
+_MAX_PLACE_LINES = MAX_EXCERPT_LINES - 2 * CONTEXT_LINES
+"""Lines from a finding's first place to the end of its last that stand in one excerpt."""
+
 _FRAME = 100
 """Bytes of a diff's fence and of the sentence below it, about."""
 
@@ -95,7 +100,7 @@ class FindingDiffs:
             return Block("")
         is_folded = is_settled or len(self._quoted_texts) >= MAX_OPEN_DIFFS
         self._quoted_texts.add((finding.path, excerpt.text))
-        text = _excerpt_fence(excerpt)
+        text = _excerpt_fence(excerpt) + _unquoted_lines(finding)
         if is_folded:
             rank = FINDING_DIFF_RANK
             if finding.level == "failure":
@@ -106,8 +111,35 @@ class FindingDiffs:
 
 
 def _excerpt_place(finding: Finding) -> ExcerptPlace:
-    first = finding_places.quoted_places(finding)[0]
-    return ExcerptPlace(first.path, first.place.line, first.place.end_line, first.side)
+    """The finding's first place, and the lines from there to as many further places of the file as
+    one excerpt has room for.
+    """
+    first, *further_places = finding_places.quoted_places(finding)
+    first_line = first.place.line
+    last_line = first.place.end_line
+    for further in sorted(further_places, key=lambda quoted: quoted.place.line):
+        is_beside = (further.path, further.side) == (first.path, first.side)
+        end_line = max(further.place.line, further.place.end_line)
+        is_in_room = first_line <= further.place.line and end_line < first_line + _MAX_PLACE_LINES
+        if first_line and is_beside and is_in_room:
+            last_line = max(last_line, end_line)
+    return ExcerptPlace(first.path, first_line, last_line, first.side)
+
+
+def _unquoted_lines(finding: Finding) -> str:
+    """Below the excerpt, the finding's other lines of the file that it has no room for; "" without
+    such.
+    """
+    quoted = _excerpt_place(finding)
+    numbers = []
+    for place in finding.places[1:]:
+        is_quoted = quoted.first_line <= place.line <= quoted.last_line
+        if place.path == quoted.path and place.line and not is_quoted:
+            numbers.append(str(place.line))
+    if not numbers:
+        return ""
+    noun = "line" if len(numbers) == 1 else "lines"
+    return f"\n\nAlso in this file: {noun} {list_names(numbers, finding_places.MAX_NAMED_PLACES)}."
 
 
 def _excerpt_fence(excerpt: Excerpt) -> str:
