@@ -20,9 +20,14 @@ def test_fix(request, model):
 
 def test_unpriced(request):
     priceless = {"model": "[red]local[/red]\\x1b[2J", "turns": 1, "tokens": None, "usd": None}
-    for run in (priceless, {"model": "", "turns": 0, "tokens": 0, "usd": 0.0}):
+    unanswered = {"model": "", "turns": 0, "tokens": 0, "usd": 0.0}
+    for run in (priceless, unanswered):
         request.node.user_properties.append(("vibe", json.dumps(run)))
     pytest.skip("undecided")
+
+def test_checked(request):
+    run = {"model": "", "judges": True, "turns": 0, "tokens": 0, "usd": 0.0}
+    request.node.user_properties.append(("vibe", json.dumps(run)))
 
 def test_without(): pass
 """
@@ -36,7 +41,7 @@ test_suite.py::test_fix[clau  claude-haiku-5               4   4,000      0.1000
 de-haiku-5]
 test_suite.py::test_unpriced  [red]local[/red]\x1b[2J      1       0  0.0000 + ?
 test_suite.py::test_unpriced  ?                            0       0      0.0000
-3 in all                                                   9   8,000  0.6000 + ?
+4 in all                                                   9   8,000  0.6000 + ?
 model                    passed  turns  tokens         USD  USD a test
 claude-sonnet-5          1 of 1      4   4,000      0.5000      0.5000
 claude-haiku-5           0 of 1      4   4,000      0.1000      0.1000
@@ -51,8 +56,11 @@ def test_tests_and_models_are_listed_with_what_they_used(pytester, workers):
     done = (pytester.runpytest_subprocess if workers else pytester.runpytest_inprocess)(
         "-q", "-p", "no:asyncio", *workers
     )
-    done.assert_outcomes(passed=2, failed=1, skipped=1)
+    done.assert_outcomes(passed=3, failed=1, skipped=1)
     assert [line for line in TABLES.strip().splitlines() if line not in done.outlines] == []
+    assert not [line for line in done.outlines if "test_checked" in line], (
+        "checks alone ask no model"
+    )
     assert not [line for line in done.outlines if line.startswith("? ")], (
         "no model answered, so none is compared"
     )

@@ -94,7 +94,11 @@ def run_in_pipe(suite: pytest.Pytester, *arguments: str) -> str:
 
 def told_lines(output: str) -> list[str]:
     """The lines about agents at work, without figures."""
-    lines = [line for line in output.splitlines() if re.match(r"  (?! ).*(fixer|answers)", line)]
+    lines = [
+        line
+        for line in output.splitlines()
+        if re.match(r"  (?! |test_\w+\.py:\d).*(fixer|answers)", line)
+    ]
     return [re.sub(r"\d[\d,.k]* tokens · \$[\d.]+( +\[100%\])?", "N", line) for line in lines]
 
 
@@ -239,6 +243,18 @@ def test_what_a_tool_call_says_is_escaped(request, mode):
     (line,) = display.lines
     assert line.isprintable()
     assert line.count(r"\x1b[2Ja\nb\r\u202e\x07\x9b1m") == 3
+
+
+def test_what_a_stage_cost_is_said_once(request):
+    display = Written("line")
+    activity = Activity(request.node, display)
+    activity.listeners.meter("fixer", 360, 0.0012)
+    activity.listeners.progress("fixer", "pass · $0.0012")
+    activity.listeners.progress("fixer", "fail · $0.0012 · out of turns")
+    assert [line.partition("fixer: ")[2] for line in display.lines] == [
+        "pass · 360 tokens · $0.0012",
+        "fail · out of turns · 360 tokens · $0.0012",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_an_agent_fills_the_model_that_is_given(repo, fixed, monkeypatch):
 
 def test_what_cannot_be_judged_is_refused_before_a_model_is_asked(repo, fixed, monkeypatch):
     question = Criterion(id="reads", kind="judge", question="Does load read the file?")
+    without_paths = Criterion(id="place", kind="check", check="only-paths")
     refused = {
         "judge takes a rubric": lambda: judge(fixed),
         "takes a rubric and no instructions": lambda: judge(fixed, NO_TODO, "Look."),
@@ -115,10 +116,13 @@ def test_what_cannot_be_judged_is_refused_before_a_model_is_asked(repo, fixed, m
         "There is no rubric 'clen'; did you mean 'clean'": lambda: judge(fixed, "clen"),
         "context is what stages or agents gave": lambda: judge("fixed", NO_TODO),
         "is a number above zero": lambda: judge(fixed, NO_TODO, max_cost_usd=0),
+        "The rubric p .*paths": lambda: judge(fixed, Rubric(id="p", criterion=[without_paths])),
     }
+    bundles = sorted(repo.path.glob(".vibe-artifacts/*/*/run.json"))
     for message, ask in refused.items():
         with pytest.raises(UsageError, match=message):
             asyncio.run(ask())
+    assert sorted(repo.path.glob(".vibe-artifacts/*/*/run.json")) == bundles
     for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:
         monkeypatch.delenv(name)
     with pytest.raises(GatewayError, match="No credentials"):

@@ -10,6 +10,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import AgentFailed, UsageError
 from vibe_gate.gate.chosen import rubric_named
+from vibe_gate.gate.given_rubrics import require_known_checks
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.handed_over import turns_of_other_runs
 from vibe_gate.run.run_request import one_agent
@@ -62,6 +63,7 @@ def _gate_of_rubric(result: StageResult | RunResult, rubric: Rubric | str) -> Ma
 
     def plan_gate(gate: Gate) -> Plan:
         asked_rubric = rubric_named(gate, rubric) if isinstance(rubric, str) else rubric
+        require_known_checks([asked_rubric])
         return Plan(
             id="judge",
             steps=lambda wf: wf.stage("judge", rubrics=[asked_rubric]),

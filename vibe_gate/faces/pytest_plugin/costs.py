@@ -62,7 +62,7 @@ def _table_of_tests(tests: Mapping[str, list[Run]]) -> Table:
     all_runs: list[Run] = []
     for test, test_runs in tests.items():
         all_runs += test_runs
-        for run in test_runs:
+        for run in filter(_asked_model, test_runs):
             runs_by_row.setdefault((test, run["model"] or "?"), []).append(run)
     table = _empty_table("test", "model", "turns", "tokens", "USD")
     for (test, model), runs in runs_by_row.items():
@@ -72,6 +72,11 @@ def _table_of_tests(tests: Mapping[str, list[Run]]) -> Table:
         table.add_row(name, Text(safe(model)), *_sums(runs))
     table.add_row(f"{len(tests):,} in all", "", *_sums(all_runs), style="bold")
     return table
+
+
+def _asked_model(run: Run) -> bool:
+    """False of a judge whose rubric has checks alone."""
+    return bool(run["model"] or not run.get("judges"))
 
 
 def _runs_by_model(tests: Mapping[str, list[Run]]) -> dict[str, dict[str, list[Run]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ MAX_NAME = 40
 MAX_AGENTS = 3
 """Agents that the line of a test that has ended names."""
 
+
+_PRICE = re.compile(r" · \$\d+\.\d{4}(?= · |$)")
 
 _LIVE_DISPLAY = pytest.StashKey["LiveDisplay"]()
 
@@ -179,6 +182,8 @@ class Activity:
 
     def _hear_progress(self, stage: str, text: str) -> None:
         is_name_again = text == f"agent {stage}"
+        # What a stage cost is in the figures at the end of the line.
+        text = _PRICE.sub("", text)
         self._draw(stage, "" if is_name_again else text)
 
     def _draw_step(self, step: StageStep) -> None:

@@ -484,7 +484,8 @@ class Vibe:
         bundle = str(run.bundle)
         if run.bundle.is_relative_to(root):
             bundle = os.path.relpath(run.bundle, root)
-        self._activity.end_run(summary.workflow, use)
+        if use.answers or not judges:  # a judge of checks alone asks no model
+            self._activity.end_run(summary.workflow, use)
         note_run(
             self.task,
             use,
