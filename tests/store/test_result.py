@@ -26,6 +26,7 @@ from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.run_result import Attachment, RunResult, read_bundle
 from vibe_gate.store.store import Store
 from vibe_gate.store.turn_recorder import TurnRecorder
+from vibe_gate.store.turn_summary import MAX_LISTED_LACKS
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
 
@@ -187,6 +188,18 @@ def test_every_way_a_call_can_end_has_a_state(run: RunRecorder) -> None:
         False,
         ("PostToolUse lost", "PreToolUse orphan"),
     )
+
+
+def test_a_call_beyond_those_that_the_summary_lists_has_its_state(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    names = [f"t{number}" for number in range(MAX_LISTED_LACKS + 3)]
+    for name in names:
+        hook(turn, "PreToolUse", name)
+    denials = [{"tool_use_id": names[-2]}]
+    turn.event({"type": "result", "permission_denials": denials})
+    turn.seal(Ended(permission_denials=denials))
+    states = [call.state for call in turn_of(run, turn).tools.all()]
+    assert states == ["missing-post"] * (len(names) - 2) + ["denied", "missing-post"]
 
 
 def test_a_call_of_a_subagent_names_the_call_that_started_it(run: RunRecorder) -> None:

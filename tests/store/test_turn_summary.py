@@ -11,6 +11,7 @@ from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store
 from vibe_gate.store.turn_summary import (
+    MAX_LISTED_LACKS,
     FileStats,
     HookCaptureStatus,
     HookMark,
@@ -48,6 +49,16 @@ def test_hooks_without_an_id_or_seen_twice_are_warnings() -> None:
         "hook 4 (PostToolUse) repeats a",
     )
     assert capture.missing_events == ()
+
+
+def test_what_very_many_calls_lack_is_bounded_and_counted() -> None:
+    words = [f"pre:{number}" for number in range(MAX_LISTED_LACKS + 2)]
+    _, capture = correlate_hooks(marks(*words, *["pre:"] * (MAX_LISTED_LACKS + 3)), ())
+    assert (len(capture.missing_events), capture.more_missing_events) == (MAX_LISTED_LACKS, 2)
+    assert (len(capture.warnings), capture.more_warnings) == (MAX_LISTED_LACKS, 3)
+    assert not capture.complete
+    _, capture = correlate_hooks(marks(*words[:MAX_LISTED_LACKS]), ())
+    assert (len(capture.missing_events), capture.more_missing_events) == (MAX_LISTED_LACKS, None)
 
 
 def test_other_hooks_are_no_tool_calls() -> None:

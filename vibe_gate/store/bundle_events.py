@@ -29,6 +29,7 @@ from vibe_gate.store.bundle_location import (
     turn_locator,
 )
 from vibe_gate.store.turn_summary import (
+    MAX_LISTED_LACKS,
     HookMark,
     HookRef,
     ToolCall,
@@ -220,7 +221,10 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
     for hook in hooks:
         if hook.started_agent_id:
             starting_calls[hook.started_agent_id] = hook.mark.tool_use_id
-    denied_calls = _read_denied_calls(turn) if missing is None else frozenset[str]()
+    # A list of missing events that is full may have been cut, and says nothing of other calls.
+    is_open = missing is None or len(missing) >= MAX_LISTED_LACKS
+    denied_calls = _read_denied_calls(turn) if is_open else frozenset[str]()
+    missing_events = frozenset(missing or ())
     captured_calls = []
     for call in calls:
         start = _hook_at(call.hook_ref.pre, hooks)
@@ -231,9 +235,10 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
         if missing is None:
             state = _ending_until_now(call, is_denied=tool_use_id in denied_calls)
         else:
-            state = _final_ending(
-                call, lacks_end=name_missing_event("PostToolUse", tool_use_id) in missing
-            )
+            lacks_end = name_missing_event("PostToolUse", tool_use_id) in missing_events
+            if is_open:
+                lacks_end = tool_use_id not in denied_calls
+            state = _final_ending(call, lacks_end=lacks_end)
         parent = first.parent_tool_use_id or starting_calls.get(first.agent_id, "")
         captured_call = CapturedCall(
             **asdict(call),

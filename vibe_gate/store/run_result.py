@@ -452,14 +452,21 @@ class RunResult:
         complete = self.complete
         missing_events: list[str] = []
         warnings: list[str] = []
+        more_missing_events = more_warnings = 0
         for turn in self.turns():
             status = turn.hook_capture_status
             place = turn._bundle.inside
             complete = complete and status.complete
             missing_events += [f"{place}: {event}" for event in status.missing_events]
             warnings += [f"{place}: {warning}" for warning in status.warnings]
+            more_missing_events += status.more_missing_events or 0
+            more_warnings += status.more_warnings or 0
         return HookCaptureStatus(
-            complete=complete, missing_events=tuple(missing_events), warnings=tuple(warnings)
+            complete=complete,
+            missing_events=tuple(missing_events),
+            warnings=tuple(warnings),
+            more_missing_events=more_missing_events or None,
+            more_warnings=more_warnings or None,
         )
 
     def turns(self) -> list[RunResult]:

@@ -5,7 +5,7 @@ end.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from vibe_gate.store.turn_summary import (
     TurnSummary,
     apply_todo_event,
     correlate_hooks,
+    count_beyond,
     count_changes,
 )
 
@@ -250,17 +251,12 @@ class TurnRecorder:
             session_id=escape.show_text(result.session_id),
             status=result.status,
             detail=escape.show_text(result.detail),
-            more_files=_count_beyond(change.files, MAX_LISTED_FILES),
-            more_tool_calls=_count_beyond(calls, MAX_LISTED_CALLS),
-            more_todos=_count_beyond(self._todos, MAX_LISTED_TODOS),
+            more_files=count_beyond(change.files, MAX_LISTED_FILES),
+            more_tool_calls=count_beyond(calls, MAX_LISTED_CALLS),
+            more_todos=count_beyond(self._todos, MAX_LISTED_TODOS),
             chain=change.chain.chain if change.chain else None,
             setup=setup,
         )
-
-
-def _count_beyond(items: Sized, limit: int) -> int | None:
-    """How many a list of `limit` leaves out; None if it has all."""
-    return len(items) - limit if len(items) > limit else None
 
 
 def _place_chain_patches(parts: TurnParts, chain: ChainChange) -> None:

@@ -7,7 +7,7 @@ in any order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -32,6 +32,11 @@ MAX_LISTED_FILES = 20_000
 
 MAX_LISTED_CALLS = 10_000
 """Tool calls in a turn's summary; hooks.ndjson has all of them."""
+
+MAX_LISTED_LACKS = 1_000
+"""Missing events in a turn's summary, and as many warnings; hooks.ndjson has what they are made
+of.
+"""
 
 MAX_LISTED_TODOS = 1_000
 """Todos in a turn's summary; events.ndjson has all of them."""
@@ -95,6 +100,10 @@ class HookCaptureStatus(SeedModel, frozen=True, kw_only=True):
     complete: bool = True
     missing_events: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    more_missing_events: Count | None = None
+    """Missing events beyond those in `missing_events`; None if there are none."""
+    more_warnings: Count | None = None
+    """Warnings beyond those in `warnings`; None if there are none."""
 
     @property
     def lacks(self) -> str:
@@ -195,10 +204,17 @@ def correlate_hooks(
     calls.sort(key=lambda call: call[0])
     status = HookCaptureStatus(
         complete=not missing and not warnings,
-        missing_events=tuple(missing),
-        warnings=tuple(warnings),
+        missing_events=tuple(missing[:MAX_LISTED_LACKS]),
+        warnings=tuple(warnings[:MAX_LISTED_LACKS]),
+        more_missing_events=count_beyond(missing, MAX_LISTED_LACKS),
+        more_warnings=count_beyond(warnings, MAX_LISTED_LACKS),
     )
     return tuple(call for _, call in calls), status
+
+
+def count_beyond(items: Sized, limit: int) -> int | None:
+    """How many a list of `limit` leaves out; None if it has all."""
+    return len(items) - limit if len(items) > limit else None
 
 
 def name_missing_event(hook: str, tool_use_id: str) -> str:
