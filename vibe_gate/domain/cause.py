@@ -280,6 +280,13 @@ class DisputeUnkeepable(Coded, frozen=True, kw_only=True, tag="dispute_unkeepabl
 # A limit of the run
 
 
+def format_limit(usd: float) -> str:
+    """What may be spent, in US dollars and cents, below ten cents with all its digits: "0.0001"."""
+    if usd >= 0.1 or usd == round(usd, 2):
+        return f"{usd:.2f}"
+    return f"{usd:.6f}".rstrip("0")
+
+
 class BudgetReached(Coded, frozen=True, kw_only=True, tag="budget"):
     """What is left of the budget does not pay for the question."""
 

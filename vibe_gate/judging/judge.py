@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain.cause import Cause, NoKey
+from vibe_gate.domain.cause import Cause, NoKey, format_limit
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.leaving import may_leave
 from vibe_gate.errors import UsageError
@@ -140,7 +140,7 @@ def cost_warning(
     most = counted(conversations, "conversation")
     if any(brief.question.rubric.second_look != "never" for brief in briefs):
         most += " and a second look at each fail"
-    return f": at most {most}, at most ${limit_usd:.2f}"
+    return f": at most {most}, at most ${format_limit(limit_usd)}"
 
 
 def _known_answers(

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from vibe_gate.context.mode import RepeatMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.cause import format_limit
 from vibe_gate.domain.escape import safe, show_block
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model_wire import Wire
@@ -135,7 +136,9 @@ def _tell_price(stored_run: StoredRun, repeated: RepeatedRun, options: RepeatOpt
     limit = options.max_cost_usd or repeated.begun_run.request.max_cost_usd
     if limit is None and options.definitions is None:
         limit = _gate_limit(stored_run.run_document)
-    most = f"at most ${limit:.2f} (--max-cost-usd)" if limit else "within the gate's budget"
+    most = (
+        f"at most ${format_limit(limit)} (--max-cost-usd)" if limit else "within the gate's budget"
+    )
     run_id = stored_run.entry.run_id
     complain(f"Repeating run {run_id}, which cost ${stored_run.summary.cost.usd:.4f}: {most}.")
 

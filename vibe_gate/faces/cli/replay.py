@@ -17,6 +17,7 @@ from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry, is_run_id
+from vibe_gate.domain.cause import format_limit
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
@@ -241,7 +242,7 @@ def _tell_most(number: int, each_usd: float, all_usd: float | None) -> None:
     if number:
         most = min(number * each_usd, all_usd or float("inf"))
         complain(
-            f"Replaying {counted(number, 'run')}: at most ${most:.2f} (--max-cost-usd), nothing for known answers."
+            f"Replaying {counted(number, 'run')}: at most ${format_limit(most)} (--max-cost-usd), nothing for known answers."
         )
 
 
