@@ -422,6 +422,16 @@ def test_a_review_with_a_workflow_judges_the_change_as_it_is_and_offers_the_repa
 
 
 @pytest.mark.slow
+def test_the_markdown_of_a_review_has_the_patch_of_its_agents(repo):
+    review = ("review", "--workflow", "fix", "--markdown", ".git/report.md")
+    with answering(*writes("src/load.py", FIXED)) as model:
+        vibe_gate(*review, cwd=repo.path, environ={**repo.environ, **model.environ})
+    text = (repo.path / ".git/report.md").read_text()
+    _, _, made = text.partition("What agents changed: diffs of 1 file")
+    assert "src/load.py` (+1 −1)" in made and "TODO" in made
+
+
+@pytest.mark.slow
 def test_a_workflow_without_rubrics_gives_a_review_no_verdict(repo):
     with answering(says("Fine."), *writes("src/load.py", FIXED)) as model:
         argv = ("review", "--workflow", "unjudged", "--json")

@@ -13,8 +13,9 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.escape import list_names
+from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
-from vibe_gate.faces.action.report_inputs import stored_patch
+from vibe_gate.faces.action.report_inputs import run_may_leave, stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, open_repository_here
 from vibe_gate.faces.cli.runs import StoredRuns
@@ -101,12 +102,19 @@ def write_formats(targets: Mapping[str, str], finished: Review) -> tuple[list[st
     """
     bundle = _bundle(finished)
     summary = finished.summary
+    made_patch = _made_patch(bundle)
+    remarks: tuple[str, ...] = ()
+    if bundle is not None and made_patch and not run_may_leave(bundle):
+        made_patch = ""
+        remarks = (f"What agents changed is not shown: {WHY_NOT}.",)
     report = Report(
         summary,
         (*sentences.missing_key_note(summary), *finished.notes),
         first_round(summary.findings, summary.change.head_commit),
         _links(finished),
         stored_patch(bundle),
+        made_patch=made_patch,
+        remarks=remarks,
     )
     failures: list[str] = []
     page = None
@@ -124,6 +132,13 @@ def write_formats(targets: Mapping[str, str], finished: Review) -> tuple[list[st
         except (StorageError, IntegrityError) as error:
             failures.append(str(error))
     return failures, page
+
+
+def _made_patch(bundle: Path | None) -> str:
+    """What the run's agents changed, redacted; "" if nothing. StorageError, IntegrityError."""
+    if bundle is None:
+        return ""
+    return read_bundle(bundle).made_patch.decode("utf-8", "surrogateescape")
 
 
 def _page(report: Report, bundle: Path | None, file: str) -> str:
