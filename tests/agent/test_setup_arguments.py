@@ -13,11 +13,15 @@ HONEST = [
     "./src/ledger.py: load fails if the file is not there (issue #41), and/or is empty...",
     "app/[id]/page.tsx src/**/*.py größe/x.py HEAD~2..HEAD 'a b/c.txt'",
     "see https://example.com/issues/41, by a.person@example.com",
+    "GET /zz-no-folder/users answers 500 after ~5 s and costs $5: <b>1</zz-no-tag>",
     "",
 ]
 REFUSED = {
     "@": ["@src/a.py", "a,@x", '"@"x', "\u200b@x", "ー@x"],
-    "/": ["/etc/passwd", "a /etc", "'/etc'", "x=/etc", "()/etc", "a\\/etc", "https:///etc"],
+    "/": [
+        *("/etc/passwd", "a /etc", "'/etc'", "x=/etc", "()/etc", "a\\/etc", "https:///etc"),
+        *("/ETC/passwd", '/e"t"c', "/\u200betc", "/./etc", "//etc", "/", "/etc;x", "/etc#L1"),
+    ],
     "~": ["~", "a ~/x", '"~/x"', "x:~root/x"],
     "..": ["..", "../x", "a/../x", '"."./x', ".\\./x", ".\u200b./x", "a/\u2025", "..#L1"],
     "$": ["$HOME", "a/$X", "\uff04HOME"],

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from vibe_gate.domain.project_setup import ProjectSetup
@@ -33,15 +33,15 @@ _OWN_REFERENCE = re.compile(
 _QUOTES = str.maketrans("", "", "\"'`\\")
 _PARTS_OF_OUTER_PATHS: Mapping[str, re.Pattern[str]] = {
     '"@" before a name': re.compile(r"(?<![A-Za-z0-9_])@"),
-    'a word that begins with "~"': re.compile(r"(?<![\w.+*\]}/-])~"),
-    'a word that begins with "/"': re.compile(r"(?<![\w.+*\]}/-])/"),
+    'a word that begins with "~"': re.compile(r"(?<![\w.+*\]}/-])~(?![0-9])"),
     '".." as a part of a path': re.compile(r"(?<![\w.-])\.\.(?![\w.-])"),
-    '"$"': re.compile(r"\$"),
+    '"$"': re.compile(r"\$(?![0-9])"),
     "a control character": re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"),
 }
 """By words for people. A word begins behind everything but letters, and signs that stand in names:
 Claude Code parts arguments as a shell does, at quotes, brackets and ";", too.
 """
+_SLASHED_WORD = re.compile(r"(?<![\w.+*\]}/-])/(?P<rest>[^\n]*)")
 
 
 def project_folder(home: Path) -> Path:
@@ -79,9 +79,11 @@ def part_of_outer_path(arguments: str, *, with_references: bool = False) -> str:
     working directory, in a few words; "" if nothing could.
 
     Which file that is, Claude Code decides in ways of its own (quotes, variables, `#L1`, a full stop
-    at the end), so whether it exists is not asked. `with_references`: `@` may stand before a plain
-    path below the working directory.
+    at the end), so whether it exists is not asked. But a word that begins with "/" may be a route
+    (`/api/users`), unless the file system has such a name at its root. `with_references`: `@` may
+    stand before a plain path below the working directory.
     """
+    root_names = [_without_quotes(path.name).casefold() for path in Path("/").iterdir()]
     text = _WEB_ADDRESS.sub(" ", arguments)
     if with_references:
         text = _OWN_REFERENCE.sub(r"\1", text)
@@ -89,7 +91,21 @@ def part_of_outer_path(arguments: str, *, with_references: bool = False) -> str:
         for words, pattern in _PARTS_OF_OUTER_PATHS.items():
             if pattern.search(reading):
                 return words
+        for word in _SLASHED_WORD.finditer(reading):
+            if _may_be_at_root(word["rest"].casefold(), root_names):
+                return 'a word that begins with "/" and a folder of this machine'
     return ""
+
+
+def _may_be_at_root(rest: str, root_names: Iterable[str]) -> bool:
+    """Whether the text behind a "/" begins with one of these names, or with no name at all."""
+    if not (rest[:1].isalnum() or rest[:1] == "_"):
+        return True
+    for name in root_names:
+        next_letter = rest[len(name) : len(name) + 1]
+        if rest.startswith(name) and not (next_letter.isalnum() or next_letter == "_"):
+            return True
+    return False
 
 
 def _without_quotes(text: str) -> str:
