@@ -198,7 +198,7 @@ def test_options_and_the_terminal_decide_what_is_shown(
 
 SHORT = """
 def test_no_time(vibe, vibe_repo):
-    vibe.sync.run("fixer", "Write a", timeout_s=1)
+    vibe.sync.run("fixer", "Write a", timeout_s=0.01)
 
 
 def test_no_place(vibe, vibe_repo):
@@ -210,7 +210,7 @@ def test_no_place(vibe, vibe_repo):
 def test_an_agent_that_had_no_time_or_no_place_fails_with_what_to_do(suite):
     suite.makepyfile(test_suite=SHORT)
     told = run_in_pipe(suite, LIVE)
-    assert re.search(r"AgentFailed: .*(The deadline of 1 s was reached|used up before)", told)
+    assert re.search(r"AgentFailed: .*before the agent", told)
     assert re.search(r"StorageError: Unrecorded: \.vibe-artifacts is not a directory", told)
     assert not re.search(r"fixer ·\s*$", told, re.M)
     assert "cannot be opened" not in told

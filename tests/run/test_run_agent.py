@@ -213,11 +213,10 @@ def test_what_hooks_did_not_see_is_a_warning_and_the_run_shows_it_later(repo, mo
     assert "Capture incomplete: shell: no PostToolUse toolu_" in shown.out, shown.err
 
 
-@pytest.mark.parametrize("seconds", [0.01, 1.0])
 @pytest.mark.usefixtures("quick")
-def test_a_time_that_is_used_up_before_the_session_began_is_a_timeout(repo, monkeypatch, seconds):
+def test_a_time_that_is_used_up_before_the_session_began_is_a_timeout(repo, monkeypatch):
     async def main() -> None:
-        await run_agent(FIXER, "Go.", timeout_s=seconds)
+        await run_agent(FIXER, "Go.", timeout_s=0.01)
 
     with answering() as model, pytest.raises(AgentFailed, match="before the agent's") as caught:
         serve(monkeypatch, model)
