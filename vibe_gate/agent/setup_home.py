@@ -41,7 +41,7 @@ _PARTS_OF_OUTER_PATHS: Mapping[str, re.Pattern[str]] = {
 """By words for people. A word begins behind everything but letters, and signs that stand in names:
 Claude Code parts arguments as a shell does, at quotes, brackets and ";", too.
 """
-_SLASHED_WORD = re.compile(r"(?<![\w.+*\]}/-])/(?P<rest>[^\n]*)")
+_SLASHED_WORD = re.compile(r"(?<![\w.+*\]}/-])/(?P<text>[^\n]*)")
 
 
 def project_folder(home: Path) -> Path:
@@ -92,18 +92,18 @@ def part_of_outer_path(arguments: str, *, with_references: bool = False) -> str:
             if pattern.search(reading):
                 return words
         for word in _SLASHED_WORD.finditer(reading):
-            if _may_be_at_root(word["rest"].casefold(), root_names):
+            if _may_be_at_root(word["text"].casefold(), root_names):
                 return 'a word that begins with "/" and a folder of this machine'
     return ""
 
 
-def _may_be_at_root(rest: str, root_names: Iterable[str]) -> bool:
+def _may_be_at_root(text: str, root_names: Iterable[str]) -> bool:
     """Whether the text behind a "/" begins with one of these names, or with no name at all."""
-    if not (rest[:1].isalnum() or rest[:1] == "_"):
+    if not (text[:1].isalnum() or text[:1] == "_"):
         return True
     for name in root_names:
-        next_letter = rest[len(name) : len(name) + 1]
-        if rest.startswith(name) and not (next_letter.isalnum() or next_letter == "_"):
+        next_letter = text[len(name) : len(name) + 1]
+        if text.startswith(name) and not (next_letter.isalnum() or next_letter == "_"):
             return True
     return False
 
