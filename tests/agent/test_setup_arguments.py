@@ -20,7 +20,17 @@ REFUSED = {
     "@": ["@src/a.py", "a,@x", '"@"x', "\u200b@x", "ー@x"],
     "/": [
         *("/etc/passwd", "a /etc", "'/etc'", "x=/etc", "()/etc", "a\\/etc", "https:///etc"),
-        *("/ETC/passwd", '/e"t"c', "/\u200betc", "/./etc", "//etc", "/", "/etc;x", "/etc#L1"),
+        *(
+            "/ETC/passwd",
+            '/e"t"c',
+            "/\u200betc",
+            "/./etc",
+            "//etc",
+            "/",
+            "/etc;x",
+            "/etc#L1",
+            "/zz-no-folder/x /etc/passwd",
+        ),
     ],
     "~": ["~", "a ~/x", '"~/x"', "x:~root/x"],
     "..": ["..", "../x", "a/../x", '"."./x', ".\\./x", ".\u200b./x", "a/\u2025", "..#L1"],

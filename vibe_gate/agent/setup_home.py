@@ -41,7 +41,8 @@ _PARTS_OF_OUTER_PATHS: Mapping[str, re.Pattern[str]] = {
 """By words for people. A word begins behind everything but letters, and signs that stand in names:
 Claude Code parts arguments as a shell does, at quotes, brackets and ";", too.
 """
-_SLASHED_WORD = re.compile(r"(?<![\w.+*\]}/-])/(?P<text>[^\n]*)")
+_SLASHED_WORD = re.compile(r"(?<![\w.+*\]}/-])/(?=(?P<text>[^\n]{0,256}))")
+"""With what stands behind it, as far as a name of a file can be, where other words begin, too."""
 
 
 def project_folder(home: Path) -> Path:
