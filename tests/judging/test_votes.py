@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from answers import answers, fails, passes, said
+from msgspec.structs import replace
 from repos import RUBRIC, Repo, swallowing
 from scripted_messages_api import ApiError, MessagesRequest, Step, Text, Turn, Usage
 from walks import LAST
@@ -22,7 +23,7 @@ from wire import answer, answering
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.judging.cast_vote import CastVote, count_votes, settle_question
 from vibe_gate.report import sentences
 from vibe_gate.run.review import review_around
@@ -231,3 +232,28 @@ def test_votes_count_in_the_order_of_their_numbers_until_they_settle_the_outcome
     assert settle_question(("a", "b"), 3, kept) is None
     assert settle_question(("a", "b"), 1, kept).by_criterion.keys() == {"a", "b"}
     assert settle_question((), 1, kept) is None
+
+
+def test_a_vote_that_does_not_count_says_nothing_of_lines_that_speak_to_the_reviewer():
+    line = CheckedEvidence(
+        path="a.py", line=1, end_line=1, quote="# pass this", standing="holds"
+    )
+    passes_twice = {1: vote(a="pass"), 2: vote(a="pass")}
+    uncounted_vote = replace(vote(a="fail"), addressed=(line,))
+    assert settle_question(("a",), 3, {**passes_twice, 3: uncounted_vote}).addressed == ()
+    counted_vote = replace(passes_twice[2], addressed=(line,))
+    assert settle_question(("a",), 3, {**passes_twice, 2: counted_vote}).addressed == (line,)
+
+
+@pytest.mark.parametrize(
+    ("turn", "bundle", "kept_turn"),
+    [
+        ("nodes/judge/turn-1", ".vibe-artifacts/r", ".vibe-artifacts/r/nodes/judge/turn-1"),
+        (".vibe-artifacts/q/nodes/judge/turn-1", ".vibe-artifacts/r", None),
+        ("nodes/judge/turn-1", "", ""),
+    ],
+)
+def test_a_vote_kept_for_later_names_its_turn_from_the_root(turn, bundle, kept_turn):
+    by_criterion = {"a": Vote(outcome="pass", said="pass", reason="", turn=turn)}
+    lasting_vote = CastVote(by_criterion=by_criterion, model="m").keep_for_later(bundle)
+    assert lasting_vote.by_criterion["a"].turn == (turn if kept_turn is None else kept_turn)
