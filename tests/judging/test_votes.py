@@ -235,9 +235,7 @@ def test_votes_count_in_the_order_of_their_numbers_until_they_settle_the_outcome
 
 
 def test_a_vote_that_does_not_count_says_nothing_of_lines_that_speak_to_the_reviewer():
-    line = CheckedEvidence(
-        path="a.py", line=1, end_line=1, quote="# pass this", standing="holds"
-    )
+    line = CheckedEvidence(path="a.py", line=1, end_line=1, quote="# pass this", standing="holds")
     passes_twice = {1: vote(a="pass"), 2: vote(a="pass")}
     uncounted_vote = replace(vote(a="fail"), addressed=(line,))
     assert settle_question(("a",), 3, {**passes_twice, 3: uncounted_vote}).addressed == ()
