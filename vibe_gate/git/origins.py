@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from vibe_gate.domain import paths
@@ -10,7 +11,7 @@ from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.commit_content import parse_commit
 from vibe_gate.git.object_store import Objects
 
-MAX_HISTORY = 2_000
+MAX_HISTORY = 20_000
 """Commits that changed one file, the newest first."""
 
 _NOBODY = {
@@ -39,6 +40,7 @@ def blamed(
     path: str,
     spans: Sequence[tuple[int, int]],
     variables: Mapping[str, str],
+    since: float = 0.0,
 ) -> list[BlamedLine]:
     """The lines of a file in a commit (those of `spans`, first and last; all if there are none), in
     order.
@@ -46,10 +48,13 @@ def blamed(
     White space is left aside, and the file is followed when it was renamed. Git is asked outside of
     the repository: `blame.ignoreRevsFile` of the user's configuration cannot be taken back by
     another setting, and is an error in a repository without that file. `variables` say where
-    history ends. InfrastructureError.
+    history ends. Lines of commits more than a second older than `since` (seconds since 1970) are
+    followed to one of these, and no further. InfrastructureError.
     """
-    ranges = [f"-L{first},{last}" for first, last in spans]
-    command = ("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path)
+    options = [f"-L{first},{last}" for first, last in spans]
+    if since > 1:
+        options.append(f"--max-age={math.floor(since) - 1}")
+    command = ("blame", "-w", "--incremental", "--no-textconv", *options, commit, "--", path)
     blame = objects.bare.run(*command, variables=variables)
     if blame.code:
         raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {blame.complaint}")

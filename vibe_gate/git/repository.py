@@ -111,14 +111,20 @@ class Repository(ChangeQueries):
         return origins.commit_on(self._objects, tree, parent)
 
     def blamed(
-        self, commit: str, path: str, spans: Sequence[tuple[int, int]] = ()
+        self,
+        commit: str,
+        path: str,
+        spans: Sequence[tuple[int, int]] = (),
+        *,
+        since: float = 0.0,
     ) -> list[BlamedLine]:
         """The lines of a file in a commit with the commits that brought them, white space aside,
         through renames.
 
-        `spans`: of these alone, each its first and last line. InfrastructureError.
+        `spans`: of these alone, each its first and last line. `since`, in seconds since 1970: what
+        is older is followed no further. InfrastructureError.
         """
-        return origins.blamed(self._objects, commit, path, spans, self._shallow)
+        return origins.blamed(self._objects, commit, path, spans, self._shallow, since)
 
     def history_of(self, commit: str, path: str) -> list[FileAt]:
         """The commits up to this one that changed the file, the newest first, through its

@@ -69,8 +69,8 @@ def line_origins(
         rows = repository.blamed(file.commit, path, spans_of(lines))
         writes = AgentWrites(roots, state, digests, {path, *_names_in_history(rows)})
         authorship = Authorship(repository, {}, state)
-        sources = LineSources(repository, state, authorship, digests, texts, writes, file)
-        source_by_line = sources.find_sources(rows)
+        sources = LineSources(repository, state, authorship, digests, texts, writes, file, rows)
+        source_by_line = sources.find_sources()
         traces = Traces(repository) if claims else None
         authors = AuthorLookup(repository, roots, authorship, traces, writes, file)
         return tuple(authors.name_author(row, source_by_line[row.line]) for row in rows)

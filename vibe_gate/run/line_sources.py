@@ -4,6 +4,8 @@
                 -> the states that writes of the file found and left (`line_writes`) -> the write
 
 What stood in an earlier commit already, and came back, was typed again: it is not that write's.
+A line of a commit from before everything that tells of an agent (`recorded_since`) is followed no
+further: nobody would be named for it.
 """
 
 from __future__ import annotations
@@ -29,12 +31,16 @@ from vibe_gate.run.line_writes import (
     find_writes_of_lines,
     has_unread_write,
 )
+from vibe_gate.run.recorded_since import find_recorded_since
 from vibe_gate.store import captures
 from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 
 SAME_SECOND = 1.0
 """Commits tell whole seconds, writes thousandths."""
+
+MANY_COMMITS = 30
+"""To look through the file's history costs about as much as to follow the lines of so many."""
 
 MAX_STEPS = 20
 """Commits that only moved or restored a line, one before the other."""
@@ -83,7 +89,9 @@ class LineSources:
         texts: FileTexts,
         writes: AgentWrites,
         file: AskedFile,
+        rows: Sequence[BlamedLine],
     ) -> None:
+        """`rows` are the lines of the file that are asked about."""
         self._repository = repository
         self._state = state
         self._authorship = authorship
@@ -91,11 +99,12 @@ class LineSources:
         self._texts = texts
         self._writes = writes
         self._file = file
+        self._rows = rows
         self._committed_at = lru_cache(None)(repository.committed_at)
 
-    def find_sources(self, rows: Iterable[BlamedLine]) -> dict[int, LineSource]:
-        """By line of the rows, which are of this file, where it comes from."""
-        return self._sources(rows, self._file.commit, self._file.path, 0)
+    def find_sources(self) -> dict[int, LineSource]:
+        """By line where it comes from."""
+        return self._sources(self._rows, self._file.commit, self._file.path, 0)
 
     def _sources(
         self, rows: Iterable[BlamedLine], commit: str, path: str, steps: int
@@ -114,11 +123,21 @@ class LineSources:
         )
         sources: dict[int, LineSource] = {}
         for group in newest_first:
+            if self._is_before_records(group[0].commit):
+                for row in group:
+                    sources[row.line] = LineSource(row.commit)
+                continue
             contents = {row.number - 1: blamed_lines[row.line - 1] for row in group}
             source_by_number = self._sources_in_commit(group[0], contents, steps)
             for row in group:
                 sources[row.line] = source_by_number[row.number - 1]
         return sources
+
+    def _is_before_records(self, commit: str) -> bool:
+        """Whether the commit, and so what it was made of, is older than all that tells of an
+        agent.
+        """
+        return _end_of_second(self._committed_at(commit)) < self._recorded_since
 
     def _sources_in_commit(
         self, row: BlamedLine, contents: dict[int, str], steps: int
@@ -152,12 +171,21 @@ class LineSources:
             }
             if not carried_numbers:
                 continue
-            spans = spans_of([number + 1 for number in carried_numbers.values()])
-            rows = self._repository.blamed(commit, path, spans)
-            old_sources = self._sources(rows, commit, path, steps + 1)
+            old_sources = self._sources_of_old(commit, path, carried_numbers.values(), steps + 1)
             for number, old_number in carried_numbers.items():
-                sources[number] = old_sources[old_number + 1]
+                sources[number] = old_sources[old_number]
         return sources
+
+    def _sources_of_old(
+        self, commit: str, path: str, numbers: Collection[int], steps: int
+    ) -> dict[int, LineSource]:
+        """The sources of lines of an earlier version, by their numbers there (from 0)."""
+        if self._is_before_records(commit):
+            return dict.fromkeys(numbers, LineSource(commit))
+        spans = spans_of([number + 1 for number in numbers])
+        rows = self._repository.blamed(commit, path, spans, since=self._recorded_since)
+        sources = self._sources(rows, commit, path, steps)
+        return {line - 1: source for line, source in sources.items()}
 
     def _versions_carried_from(self, row: BlamedLine) -> Iterator[tuple[str, str]]:
         """Versions from which the commit may have carried lines: the one before, and what it
@@ -296,6 +324,19 @@ class LineSources:
     @cached_property
     def _history(self) -> list[FileAt]:
         return self._repository.history_of(self._file.commit, self._file.path)
+
+    @cached_property
+    def _recorded_since(self) -> float:
+        """As of `find_recorded_since`; 0 if lines of a few commits are asked about."""
+        commits = {row.commit for row in self._rows if not self._file.is_uncommitted(row.commit)}
+        if len(commits) < MANY_COMMITS:
+            return 0.0
+        committed_at = {version.commit: version.committed for version in self._history}
+        for commit in commits - committed_at.keys():
+            committed_at[commit] = self._committed_at(commit)
+        return find_recorded_since(
+            self._repository, self._state, self._authorship, self._writes, committed_at
+        )
 
 
 def spans_of(lines: Iterable[int]) -> list[tuple[int, int]]:
