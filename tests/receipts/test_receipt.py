@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
+import random
 
 import pytest
+from growth import assert_linear
 from msgspec.structs import replace
 
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, HunkLine
@@ -180,6 +183,22 @@ def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_no
         file = replace(change.files[0], before=before)
         found.append(digest(replace(change, files=(file,)), content))
     assert (found[0] == found[1]) == same
+
+
+def test_many_hunks_of_lines_that_all_stand_often_take_time_in_proportion():
+    def many_hunks(size: int) -> tuple[Change, bytes]:
+        draw = random.Random(size)
+        lines = [b"%d\n" % draw.randrange(math.isqrt(size) // 2) for _ in range(size)]
+        hunks = []
+        for start in range(0, size - 7, 8):
+            context = tuple(HunkLine(" ", line) for line in lines[start : start + 6])
+            removed = HunkLine("-", lines[start + 6])
+            hunks.append(Hunk.of(start + 1, 7, start + 1, 6, (*context, removed)))
+        change = changed(*ONE)
+        file = replace(change.files[0], hunks=tuple(hunks))
+        return replace(change, files=(file,)), b"".join(lines)
+
+    assert_linear(lambda given: digest(*given), many_hunks, 32_000)
 
 
 def test_what_has_no_lines_counts_by_its_contents():

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from io import BytesIO
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
@@ -190,8 +191,22 @@ def _stand_once(hunks: Sequence[Hunk], before: bytes) -> bool:
     the change.
     """
     single_lines = _single_lines(hunks, before)
-    content = b"\n" + before
-    return all(_stands_once(hunk, content, single_lines) for hunk in hunks)
+    blocks_by_length: dict[int, set[bytes]] = {}
+    for hunk in hunks:
+        block = hunk.before
+        if not block.endswith(b"\n"):  # at the end of the file, or of an empty one
+            if not block and before:
+                return False
+            continue
+        if not single_lines.isdisjoint(BytesIO(block)):
+            continue
+        blocks = blocks_by_length.setdefault(block.count(b"\n"), set())
+        if block in blocks:
+            return False
+        blocks.add(block)
+    return not any(
+        _has_block_twice(before, length, blocks) for length, blocks in blocks_by_length.items()
+    )
 
 
 def _single_lines(hunks: Sequence[Hunk], before: bytes) -> set[bytes]:
@@ -205,20 +220,32 @@ def _single_lines(hunks: Sequence[Hunk], before: bytes) -> set[bytes]:
     return {line for line, count in counts.items() if count == 1}
 
 
-def _stands_once(hunk: Hunk, content: bytes, single_lines: Set[bytes]) -> bool:
-    """Whether the lines that the hunk replaces, with their context, occur once in the file before
-    the change.
+def _has_block_twice(content: bytes, length: int, blocks: Set[bytes]) -> bool:
+    """Whether the content has one of the blocks, of so many whole lines each, more than once.
 
-    `content` is that file after a newline of its own.
+    The content is searched for each block, or each of its lines looked at `length` times, whichever
+    is less: it may have 40,000 blocks.
     """
-    old = hunk.before
-    if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
-        return bool(old) or content == b"\n"
-    # A search through the whole file for each hunk takes a minute for 40,000 of them.
-    if not single_lines.isdisjoint(BytesIO(old)):
-        return True
-    first_place = content.find(b"\n" + old)
-    return content.find(b"\n" + old, first_place + 1) < 0
+    if len(blocks) <= length:
+        lines = b"\n" + content
+        return any(_count_places(lines, b"\n" + block) > 1 for block in blocks)
+    starts = [0, *accumulate(map(len, BytesIO(content)))]
+    found_blocks: set[bytes] = set()
+    for start, end in zip(starts, starts[length:], strict=False):
+        block = content[start:end]
+        if block in found_blocks:
+            return True
+        if block in blocks:
+            found_blocks.add(block)
+    return False
+
+
+def _count_places(content: bytes, text: bytes) -> int:
+    """How often the content has the text, places that overlap included; 2 for more."""
+    first_place = content.find(text)
+    if first_place < 0:
+        return 0
+    return 1 if content.find(text, first_place + 1) < 0 else 2
 
 
 def _title(file: FileDiff) -> bytes:
