@@ -88,10 +88,6 @@ def page(session: nox.Session) -> None:
     session.run("bash", ".ci/page", external=True)
 
 
-FOR_JUDGES = ("claude-agent-sdk", "ast-grep-py")
-"""What the Action installs only where a judge is asked."""
-
-
 @nox.session
 def lock(session: nox.Session) -> None:
     """The newest releases that pyproject.toml allows, into the Action's locks; read the difference
@@ -111,12 +107,8 @@ def lock(session: nox.Session) -> None:
     quiet = ("--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
     compile_ = ("uv", "pip", "compile", *form, *quiet)
     session.run(*compile_, "pyproject.toml", "--upgrade", "--output-file", agent)
-    wanted = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
-    without_sdk = Path(session.create_tmp()).resolve() / "checks.in"
-    without_sdk.write_text("\n".join(each for each in wanted if not each.startswith(FOR_JUDGES)))
-    session.run(
-        *compile_, str(without_sdk), "--constraint", agent, "--upgrade", "--output-file", checks
-    )
+    core = "distributions/vibe-gate-core/pyproject.toml"
+    session.run(*compile_, core, "--constraint", agent, "--upgrade", "--output-file", checks)
     locked = re.findall(r"^([\w.-]+)==", Path(checks).read_text(), re.MULTILINE)
     others = [f"--no-emit-package={name}" for name in locked]
     session.run(*compile_, "pyproject.toml", *others, "--output-file", agent)
@@ -134,7 +126,9 @@ def lock(session: nox.Session) -> None:
 
 @nox.session
 def dist(session: nox.Session) -> None:
-    """sdist and wheel in dist/, checked as a new user installs and runs them."""
+    """Both distributions as sdist and wheel in dist/, checked as a new user installs and runs
+    them.
+    """
     session.install("uv", "twine")
     session.run("bash", ".ci/dist", external=True)
 

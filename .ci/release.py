@@ -19,7 +19,8 @@ UNRELEASED = "## Unreleased\n"
 PACKAGE, CHANGELOG = "vibe_gate/version.py", "CHANGELOG.md"
 PLUGIN = ".claude-plugin/vibe-gate/.claude-plugin/plugin.json"
 PLUGIN_HOOK = ".claude-plugin/vibe-gate/hooks/run.sh"
-_NAMED = re.compile(r"(\bvibe-gate==|/vibe-gate\b.*\n\s*rev: v)\d+\.\d+\.\d+")
+DISTRIBUTION = "distributions/vibe-gate/pyproject.toml"
+_NAMED = re.compile(r"(\bvibe-gate(?:-core)?(?:\[\w+\])?==|/vibe-gate\b.*\n\s*rev: v)\d+\.\d+\.\d+")
 _PINNED = re.compile(r"(\bvibe-gate/vibe-gate@)[0-9a-f]{40} # v\S+")
 
 
@@ -107,6 +108,9 @@ def write_version(tree: Path, version: str, today: str) -> None:
     )
     plugin = tree / PLUGIN
     plugin.write_text(re.sub(r'(?m)^(  "version": )".*"', rf'\1"{version}"', plugin.read_text()))
+    distribution = tree / DISTRIBUTION
+    named = _NAMED.sub(rf"\g<1>{version}", distribution.read_text())
+    distribution.write_text(re.sub(r'(?m)^(version = )".*"$', rf'\1"{version}"', named))
     hook = tree / PLUGIN_HOOK
     hook.write_text(_NAMED.sub(rf"\g<1>{version}", hook.read_text()))
     heading = f"{UNRELEASED}\n## {version} ({today})\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COPIED = (
     "vibe_gate/version.py", "README.md", ".gitignore", "docs/reference/github.md", "examples/workflows/simple.yml",
     "examples/hooks/.pre-commit-config.yaml", ".claude-plugin/vibe-gate/.claude-plugin/plugin.json",
-    ".claude-plugin/vibe-gate/hooks/run.sh",
+    ".claude-plugin/vibe-gate/hooks/run.sh", "distributions/vibe-gate/pyproject.toml",
+    "examples/workflows/pages.yml",
 )  # fmt: skip
 NEWS = "# Changelog\n\n## Unreleased\n\n- New: a thing.\n\n## 0.1.0 (2026-01-02)\n\n- All.\n"
 
@@ -58,6 +60,14 @@ def test_a_release_is_a_tagged_commit_and_one_more_that_pins_it(clone):
     assert '__version__ = "0.2.0"' in clone.git("show", "v0.2.0:vibe_gate/version.py")
     assert '"version": "0.2.0"' in clone.git("show", f"v0.2.0:{COPIED[6]}")
     assert " vibe-gate==0.2.0 " in clone.git("show", f"v0.2.0:{COPIED[7]}")
+    distribution = tomllib.loads(clone.git("show", f"v0.2.0:{COPIED[8]}"))["project"]
+    assert (distribution["version"], distribution["dependencies"][0]) == (
+        "0.2.0",
+        "vibe-gate-core==0.2.0",
+    )
+    extras = distribution["optional-dependencies"]
+    assert extras["store"] == ["vibe-gate-core[store]==0.2.0"]
+    assert "'vibe-gate-core[store]==0.2.0'" in clone.git("show", f"v0.2.0:{COPIED[9]}")
     versions = re.compile(
         r"(?:vibe-gate\n\s+rev: v|\bvibe-gate==|vibe-gate/vibe-gate@\w+ # v)([\d.]+)"
     )

@@ -14,6 +14,8 @@ from gateway.test_model_probe import MESSAGE, answering, endpoint, error
 from program import repository
 from repos import GATE, RUBRIC
 
+from vibe_gate.faces.cli.doctor import InstalledDistribution as Installed
+from vibe_gate.faces.cli.doctor import installation_point
 from vibe_gate.faces.git_hook.frameworks import REVIEWING
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
@@ -222,3 +224,38 @@ def test_with_ask_it_says_what_the_model_answered(
 def test_with_ask_and_without_a_key_nothing_is_asked(repo, environ):
     done = vibe_gate("doctor", "--ask", cwd=repo, environ=environ)
     assert (done.returncode, "! model        not asked: no API key" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("full_package", "core_package", "state", "words"),
+    [
+        (Installed("1.0", needs_core=False), None, "ok", " (vibe-gate), Python "),
+        (None, Installed("1.0", needs_core=False), "ok", " (vibe-gate-core), Python "),
+        (
+            Installed("1.0", needs_core=True),
+            Installed("1.0", needs_core=False),
+            "ok",
+            "(vibe-gate)",
+        ),
+        (None, None, "ok", " (not installed, run from its folder), Python "),
+        (
+            Installed("1.0", needs_core=False),
+            Installed("1.0", needs_core=False),
+            "warning",
+            "both vibe-gate and vibe-gate-core have put its code here",
+        ),
+        (
+            Installed("1.0", needs_core=True),
+            Installed("1.1", needs_core=False),
+            "warning",
+            "vibe-gate 1.0 is made for the same version of vibe-gate-core",
+        ),
+    ],
+)
+def test_the_first_line_says_which_distribution_is_here(full_package, core_package, state, words):
+    point = installation_point(full_package, core_package)
+    assert (point.state, words in point.what, bool(point.advice)) == (
+        state,
+        True,
+        state == "warning",
+    )

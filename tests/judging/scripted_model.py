@@ -45,7 +45,7 @@ class ScriptedModel:
         self.wire = SimpleNamespace(mode="live")
         ledger = SimpleNamespace(reached=False)
         self.gateway = SimpleNamespace(ledger=ledger, on_wait=None, spent=lambda: Cost(usd=0.125))
-        self.can_answer, self.is_open = True, False
+        self.obstacle, self.is_open = None, False
         self.turns: list[TurnRequest] = []
         """What was asked, in that order."""
         self._script = script

@@ -98,7 +98,7 @@ def test_an_answer_in_a_wrong_form_does_not_use_it_up(looking):
 
 def test_without_a_key_the_dispute_says_so_and_is_not_used_up(looking):
     looking(STANDS)
-    look = looking.look(REFUTED, mode=DISPUTE, can_answer=False)
+    look = looking.look(REFUTED, mode=DISPUTE, obstacle=NoKey())
     assert (look.said, look.cause) == (None, NoKey())
     assert looking.look(REFUTED).dispute is UNSET
     assert looking.look(REFUTED, mode=DISPUTE).outcome == "refuted"

@@ -25,6 +25,7 @@ from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
+from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.document import read as read_document
 from vibe_gate.domain.environment import read_environment
@@ -129,7 +130,7 @@ class Looking:
         itself).
         """
         self.model = ScriptedModel(script, self.folder)
-        for name in ("wire", "can_answer"):
+        for name in ("wire", "obstacle"):
             if name in values:
                 setattr(self.model, name, values.pop(name))
         self.model.gateway.ledger.reached = values.pop("reached", False)
@@ -394,9 +395,9 @@ def test_a_recording_keeps_nothing_and_a_forced_run_does(looking: Looking) -> No
 def test_without_a_way_to_a_model_a_known_look_counts_and_no_other_is_taken(
     looking: Looking,
 ) -> None:
-    assert looking.look(STANDS, can_answer=False) is UNSET
+    assert looking.look(STANDS, obstacle=NoKey()) is UNSET
     looking(STANDS)
-    assert looking.look(REFUTED, can_answer=False).outcome == "stands"
+    assert looking.look(REFUTED, obstacle=NoKey()).outcome == "stands"
 
 
 def test_a_look_without_an_answer_leaves_the_fail_and_is_not_kept(looking: Looking) -> None:

@@ -22,6 +22,7 @@ from vibe_gate.domain.cause import (
     NoCredit,
     NoForm,
     NoKey,
+    NoSdk,
     ProcessEnded,
     ProgramMissing,
     TextTooLong,
@@ -62,6 +63,7 @@ def told(cause: Cause | UnsetType = UNSET, **more: object) -> Report:
     ("cause", "words", "terminal"),
     [
         (NoKey(), "add the secret `ANTHROPIC_API_KEY`", "set ANTHROPIC_API_KEY"),
+        (NoSdk(), "install `vibe-gate` where", "run `pip install vibe-gate`, which"),
         (AsksNoModel(), "re-run the job of the newest push", AGAIN),
         (DraftWaits(), "mark the pull request as ready for review", AGAIN),
         (BudgetReached(limit_usd=0.5), "above $0.50; then re-run", AGAIN),

@@ -44,7 +44,7 @@ def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
 def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     found: Summary, settled: bool, with_key: bool
 ) -> None:
-    assert (is_summary_settled(found, has_key=False), is_summary_settled(found, has_key=True)) == (
+    assert (is_summary_settled(found, can_ask=False), is_summary_settled(found, can_ask=True)) == (
         settled,
         with_key,
     )

@@ -217,12 +217,12 @@ def test_what_a_run_said_before_is_not_believed_if_it_was_altered_since_its_repl
         bundles = Bundles(checked.path, Provenance(datetime.now(UTC), repository.tracked(STORE)))
         chosen = [RunEntry(run.run_id, run.key)]
         (known,) = plan_replays(
-            repository, bundles, chosen, request, trial, has_key=False
+            repository, bundles, chosen, request, trial, can_ask=False
         ).recorded_rows
         assert (known.recorded, known.replay, known.why) == (True, row.replay, "")
         alter(checked.path / run.bundle / "summary.json")
         (known,) = plan_replays(
-            repository, bundles, chosen, request, trial, has_key=False
+            repository, bundles, chosen, request, trial, can_ask=False
         ).recorded_rows
     assert "is corrupt: the receipt belongs to another run." in known.why
 

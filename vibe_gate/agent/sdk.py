@@ -8,13 +8,14 @@ import shutil
 import subprocess
 from contextlib import suppress
 from functools import cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from vibe_gate.errors import AgentError
 
 NO_SDK = (
     "claude-agent-sdk is not installed, so no judge or agent can run. "
-    'Install it; in the Action, leave out `judge: "false"`.'
+    '`pip install vibe-gate` brings it; in the Action, leave out `judge: "false"`.'
 )
 
 VERSION_S = 5.0
@@ -28,9 +29,7 @@ def find_cli(search_path: str) -> Path:
     """The CLI that ships with the SDK, else `claude` on the search path. AgentError if there is
     neither, or no SDK.
     """
-    spec = importlib.util.find_spec("claude_agent_sdk")
-    if spec is None:
-        raise AgentError(NO_SDK)
+    spec = require_sdk()
     for folder in spec.submodule_search_locations or []:
         bundled = Path(folder) / "_bundled" / "claude"
         if os.access(bundled, os.X_OK):
@@ -42,6 +41,14 @@ def find_cli(search_path: str) -> Path:
             "`claude` on PATH. Reinstall claude-agent-sdk from its wheel, or install Claude Code."
         )
     return Path(on_path)
+
+
+def require_sdk() -> ModuleSpec:
+    """Where the SDK's package is. AgentError: it is not installed."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    if spec is None:
+        raise AgentError(NO_SDK)
+    return spec
 
 
 def program_versions(search_path: str, home: Path) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Sessions that are kept: read, forked and renamed by the SDK's own functions, on any SessionStore
 of the SDK.
 
-The SDK takes a second to load, and is loaded by the first of these.
+The SDK takes a second to load, and is loaded by the first of these. AgentError if it is not
+installed.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vibe_gate.agent.sdk import require_sdk
 from vibe_gate.errors import AgentError, UsageError
 
 
 def sdk_project_key(folder: Path) -> str:
     """The SDK's key of the sessions whose agent works in `folder`."""
+    require_sdk()
     from claude_agent_sdk import project_key_for_directory
 
     return project_key_for_directory(folder)
@@ -21,6 +24,7 @@ def sdk_project_key(folder: Path) -> str:
 
 async def read_session_messages(store: Any, session_id: str) -> list[dict[str, Any]]:  # noqa: ANN401  a SessionStore
     """The conversation, oldest first: `type` (user, assistant), `uuid` and the API's `message`."""
+    require_sdk()
     from claude_agent_sdk import get_session_messages_from_store
 
     messages = await get_session_messages_from_store(store, session_id)
@@ -32,6 +36,7 @@ async def read_session_messages(store: Any, session_id: str) -> list[dict[str, A
 
 async def rename_stored_session(store: Any, session_id: str, title: str) -> None:  # noqa: ANN401  a SessionStore
     """Give the session another title. UsageError for an empty one."""
+    require_sdk()
     from claude_agent_sdk import rename_session_via_store
 
     if not title.strip():
@@ -45,6 +50,7 @@ async def fork_stored_session(
     up_to: str = "",
 ) -> tuple[str, dict[str, str]]:
     """Copy the session up to a message; the copy's id, and its uuid of each message. AgentError."""
+    require_sdk()
     from claude_agent_sdk import fork_session_via_store, project_key_for_directory
 
     try:

@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from vibe_gate import scratch
-from vibe_gate.agent import agent_environment_from, program_versions
-from vibe_gate.domain.cause import BudgetReached, Cause, NoConversation
+from vibe_gate.agent import agent_environment_from, program_versions, sdk_version
+from vibe_gate.domain.cause import BudgetReached, Cause, NoConversation, NoKey, NoSdk
 from vibe_gate.domain.summary import Cost
 
 if TYPE_CHECKING:
@@ -77,9 +77,11 @@ class ModelAccess:
         return find_upstream(self._run.environment.variables)
 
     @property
-    def can_answer(self) -> bool:
-        """Whether a model, or a recording of one, can be asked. GatewayError."""
-        return self.wire.mode == "replay" or self.upstream is not None
+    def obstacle(self) -> NoKey | NoSdk | None:
+        """Why neither a model nor a recording of one can be asked, if none can. GatewayError."""
+        if self.wire.mode != "replay" and self.upstream is None:
+            return NoKey()
+        return None if sdk_version() else NoSdk()
 
     def open(self) -> None:
         """Open the gateway, unless it is open. GatewayError."""

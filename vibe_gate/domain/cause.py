@@ -54,10 +54,20 @@ class NotAsked(Coded, frozen=True, kw_only=True):
         return f"not asked: {self.because}"
 
 
-class NoKey(NotAsked, frozen=True, kw_only=True, tag="no_key"):
+class CannotAsk(NotAsked, frozen=True, kw_only=True):
+    """Something is missing on this machine without which no judge can be asked."""
+
+
+class NoKey(CannotAsk, frozen=True, kw_only=True, tag="no_key"):
     """There is no credential for the model's API."""
 
     because = "no API key"
+
+
+class NoSdk(CannotAsk, frozen=True, kw_only=True, tag="no_sdk"):
+    """There is a credential, and claude-agent-sdk, which `vibe-gate-core` leaves out, is missing."""
+
+    because = "claude-agent-sdk is not installed"
 
 
 class NoJudge(NotAsked, frozen=True, kw_only=True, tag="no_judge"):
@@ -536,6 +546,7 @@ ConversationCause: TypeAlias = (
 
 Cause: TypeAlias = (
     NoKey
+    | NoSdk
     | NoJudge
     | HookNeverAsks
     | NotByAgent

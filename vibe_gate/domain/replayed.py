@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct
 
-from vibe_gate.domain.cause import Cause, CheckFails, NoKey
+from vibe_gate.domain.cause import CannotAsk, Cause, CheckFails
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RunOutcome
@@ -255,7 +255,7 @@ def compare_with_replay(
     if blocked != blocks:
         blocking_run = before if blocked else after
         judgement = _what_people_said(blocking_run, choice, labels)
-    unasked = sum(isinstance(result.cause, NoKey) for result in results_after.values())
+    unasked = sum(isinstance(result.cause, CannotAsk) for result in results_after.values())
     is_open = False
     hindrance = None
     if not blocks:
@@ -283,7 +283,7 @@ def _first_unanswered(results: Iterable[CriterionResult]) -> Cause | None:
     for result in results:
         if result.cause is UNSET:
             continue
-        if result.unanswered or isinstance(result.cause, NoKey):
+        if result.unanswered or isinstance(result.cause, CannotAsk):
             return result.cause
     return None
 
@@ -331,7 +331,7 @@ def _findings_of(rubric: str, criterion: str, summary: Summary) -> list[Finding]
 
 def _outcome(result: CriterionResult | None) -> str:
     """How a criterion came out, in a word or two."""
-    if result is None or isinstance(result.cause, CheckFails | NoKey):
+    if result is None or isinstance(result.cause, CheckFails | CannotAsk):
         return NOT_ASKED
     if result.unanswered:
         return NO_ANSWER

@@ -25,7 +25,7 @@ from vibe_gate.context.listeners import Progress, unheard
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
-from vibe_gate.domain.cause import NoKey
+from vibe_gate.domain.cause import CannotAsk
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.domain.escape import counted, safe
@@ -141,10 +141,12 @@ async def _review_for_script(review: Review, first_notes: Sequence[str] = ()) ->
 def _missing_key_note(review: Review) -> tuple[str, ...]:
     """The note that a key is missing, if a review passed without the questions that need one."""
     questions = review.summary.unasked
-    if not questions or not isinstance(questions[0].cause, NoKey):
+    cause = questions[0].cause if questions else None
+    if not isinstance(cause, CannotAsk):
         return sentences.missing_key_note(review.summary)
     count = counted(len(questions), "question")
-    return (f"{count} {questions[0].reason}. Set ANTHROPIC_API_KEY and review again to ask them.",)
+    advice = f"{sentences.way_to_ask(cause)} and review again to ask them."
+    return (f"{count} {cause.reason}. {advice[0].upper()}{advice[1:]}",)
 
 
 def _blocking(walk: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
+from vibe_gate.agent import sdk_version
 from vibe_gate.context.listeners import unheard
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.commit_row import CommitRow
@@ -85,6 +86,8 @@ def unfit(*, asks: bool, instead: str = "") -> str:
             return "no API key: set ANTHROPIC_API_KEY in the worker's environment" + (
                 instead and f", or {instead}"
             )
+        if asks and not sdk_version():
+            return "claude-agent-sdk is not installed: pip install vibe-gate in the worker's environment"
     except GateError as error:
         return str(error)
     return ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
-from vibe_gate.domain.cause import Cause, NoKey, format_limit
+from vibe_gate.domain.cause import Cause, format_limit
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.leaving import may_leave
 from vibe_gate.errors import UsageError
@@ -69,11 +69,12 @@ async def answer_questions(
     open_questions = [question for question in questions if cache.answer_to(question) is None]
     if not open_questions:
         return _known_answers(questions, cache)
-    if not model.can_answer:
+    obstacle = model.obstacle
+    if obstacle:
         # Nobody demanded the answers if the built-in gate is in force outside CI: they are left out
         # then.
         is_optional = facts.gate.origin == "built-in" and not run.environment.in_ci
-        return _known_answers(questions, cache, unasked=NoKey(), is_chosen=is_optional)
+        return _known_answers(questions, cache, unasked=obstacle, is_chosen=is_optional)
     with run.deadline.interrupting():
         briefs = briefs_of(open_questions, facts, repository)
     unasked_if_new = request.mode.unasked_if_new

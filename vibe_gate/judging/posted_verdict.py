@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.cause import AsksNoModel, Coded, NoKey, PassedInRun
+from vibe_gate.domain.cause import AsksNoModel, CannotAsk, Coded, PassedInRun
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome
 
-RECHECK_CAUSES: tuple[type[Coded], ...] = (AsksNoModel, NoKey)
+RECHECK_CAUSES: tuple[type[Coded], ...] = (AsksNoModel, CannotAsk)
 """Why a recheck has no answer to a question that the standing verdict answered."""
 
 

@@ -37,6 +37,7 @@ from vibe_gate.domain.cause import (
     Misfit,
     NoConversation,
     NoKey,
+    NoSdk,
 )
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
@@ -174,8 +175,11 @@ async def look_again(
     cache = LookCache(run, model.wire, facts.change, force=request.force)
     cache.find(questions)
     open_questions = _open_questions(questions, cache.looks)
-    if not open_questions or mode.unasked_if_new or not model.can_answer:
-        unanswered_looks = _unanswered_disputes(open_questions, NoKey())
+    obstacle: NoKey | NoSdk | None = NoKey()
+    if open_questions and not mode.unasked_if_new:
+        obstacle = model.obstacle
+    if obstacle:
+        unanswered_looks = _unanswered_disputes(open_questions, obstacle)
         return _add_looks(answers, questions, {**cache.looks, **unanswered_looks})
     claimed_keys: list[str] = []
     private_keys: list[str] = []

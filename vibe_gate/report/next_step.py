@@ -17,6 +17,7 @@ from vibe_gate.domain.cause import (
     AsksNoModel,
     BrokeOff,
     BudgetReached,
+    CannotAsk,
     Cause,
     Coded,
     DraftWaits,
@@ -24,6 +25,7 @@ from vibe_gate.domain.cause import (
     NoCredit,
     NoForm,
     NoKey,
+    NoSdk,
     ProcessEnded,
     ProgramMissing,
     TextTooLong,
@@ -91,6 +93,8 @@ def _after_pass(summary: Summary) -> str:
         return "nothing to do"
     if isinstance(questions[0].cause, NoKey):
         return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(questions), 'judge question')}"
+    if isinstance(questions[0].cause, NoSdk):
+        return f"run `pip install vibe-gate` and review again to ask {counted(len(questions), 'judge question')}"
     return "nothing to do; judge questions are switched off"
 
 
@@ -155,8 +159,8 @@ def by_an_agent(summary: Summary) -> str:
     """How an agent repairs what failed in a run that is stored here; "" if it is not, or no model
     can be asked.
     """
-    is_keyless = any(isinstance(question.cause, NoKey) for question in summary.unasked)
-    if not summary.bundle or summary.workflow != "review" or is_keyless:
+    is_unable = any(isinstance(question.cause, CannotAsk) for question in summary.unasked)
+    if not summary.bundle or summary.workflow != "review" or is_unable:
         return ""
     # Enough to find it, and the command stays on one line of 80 columns.
     moment = summary.run_id.partition("-")[0]
@@ -213,6 +217,7 @@ def why_undecided(summary: Summary) -> str:
 
 _GRAVEST_FIRST: tuple[type[Coded], ...] = (
     NoKey,
+    NoSdk,
     AsksNoModel,
     DraftWaits,
     BudgetReached,
@@ -280,6 +285,11 @@ def remedy_in_job(cause: Cause, secrets: str = "Actions") -> str:
                 f"add the secret `ANTHROPIC_API_KEY` {page} and pass it as `anthropic-api-key`, or let checks alone "
                 'decide with `judge: "false"`. Then re-run this job'
             )
+        case NoSdk():
+            return (
+                "install `vibe-gate` where the job installs `vibe-gate-core`, or let checks alone decide with "
+                "`--no-judge`. Then re-run this job"
+            )
         case AsksNoModel():
             return "re-run the job of the newest push, which may ask; a review only uses answers that are known"
         case DraftWaits():
@@ -340,6 +350,8 @@ def remedy_at_terminal(cause: Cause) -> str:
     match cause:
         case NoKey():
             return "set ANTHROPIC_API_KEY (in CI from a secret), then review again"
+        case NoSdk():
+            return "run `pip install vibe-gate`, which has what asks a judge, then review again"
         case NoCredit():
             return "add credit to the account of the API key, then review again"
         case ApiStatus(status=401 | 403):

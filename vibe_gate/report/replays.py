@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from vibe_gate.domain.cause import BudgetReached, NoKey
+from vibe_gate.domain.cause import BudgetReached, NoKey, NoSdk
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, sum_rows
@@ -118,13 +118,18 @@ def replay_sentences(
         yield f"{counted(total.open, 'run is', 'runs are')} undecided now."
     if total.unasked:
         questions = counted(total.unasked, "question was", "questions were")
-        yield f"No API key: {questions} not asked. Set ANTHROPIC_API_KEY."
+        if isinstance(total.cause, NoSdk):
+            yield f"claude-agent-sdk is not installed: {questions} not asked. Run `pip install vibe-gate`."
+        else:
+            yield f"No API key: {questions} not asked. Set ANTHROPIC_API_KEY."
 
 
 def _hindrance(total: ReplayTotals, budget_usd: float, show: Callable[[str], str]) -> str:
     """Why the first run was not judged again, in a few words."""
     if isinstance(total.cause, NoKey):
         return "no API key: set ANTHROPIC_API_KEY"
+    if isinstance(total.cause, NoSdk):
+        return "claude-agent-sdk is not installed: pip install vibe-gate"
     if isinstance(total.cause, BudgetReached) and budget_usd:
         return f"its budget of ${budget_usd:g}"
     return show(queries.reason_in_words(total.hindrance))

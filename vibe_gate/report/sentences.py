@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from msgspec import UNSET
 
 from vibe_gate.domain.bundles import REPLAY
-from vibe_gate.domain.cause import NoKey
+from vibe_gate.domain.cause import CannotAsk, NoSdk
 from vibe_gate.domain.escape import counted, end_sentence, list_names, safe
 from vibe_gate.domain.session_record import TestsRecord
 from vibe_gate.domain.summary import PolicyChange, Summary, Trusted, Unreviewed
@@ -243,15 +243,28 @@ KEY_ADVICE = (
 )
 
 
+SDK_ADVICE = (
+    "claude-agent-sdk is not installed: {questions} skipped. Run `pip install vibe-gate`, which brings it, "
+    "or use --no-judge."
+)
+
+
+def way_to_ask(cause: CannotAsk) -> str:
+    """What lets a judge be asked on this machine, as an imperative."""
+    return "run `pip install vibe-gate`" if isinstance(cause, NoSdk) else "set ANTHROPIC_API_KEY"
+
+
 def missing_key_note(summary: Summary) -> tuple[str, ...]:
-    """A note that a key is missing, if the gate demands answers that need one."""
+    """A note that a key, or the SDK, is missing, if the gate demands answers that need it."""
     demanded = 0
+    advice = KEY_ADVICE
     for criterion in summary.criteria:
-        if isinstance(criterion.cause, NoKey) and criterion.outcome == "abstain":
+        if isinstance(criterion.cause, CannotAsk) and criterion.outcome == "abstain":
             demanded += 1
+            advice = SDK_ADVICE if isinstance(criterion.cause, NoSdk) else KEY_ADVICE
     if not demanded:
         return ()
-    return (KEY_ADVICE.format(questions=counted(demanded, "judge question")),)
+    return (advice.format(questions=counted(demanded, "judge question")),)
 
 
 def criterion_badge(criterion: CriterionResult, *, short: bool = False) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET, Struct
 from rich.text import Text
 
-from vibe_gate.domain.cause import NoKey, NotAsked
+from vibe_gate.domain.cause import CannotAsk, NotAsked
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
 from vibe_gate.domain.verdict import SHORT_FINGERPRINT, Finding
@@ -238,8 +238,9 @@ def _next_step(summary: Summary, reader: ScreenReader) -> str:
 
 def _step_after_pass(summary: Summary, reader: ScreenReader) -> str:
     unasked = summary.unasked
-    if unasked and isinstance(unasked[0].cause, NoKey):
-        return "set ANTHROPIC_API_KEY and review again to ask them"
+    cause = unasked[0].cause if unasked else None
+    if isinstance(cause, CannotAsk):
+        return f"{sentences.way_to_ask(cause)} and review again to ask them"
     for finding in summary.findings:
         if queries.advice_behind(finding, summary):
             if reader.is_agent:

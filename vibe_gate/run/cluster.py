@@ -53,7 +53,7 @@ find some.
 _POLL_S = 0.1
 """Seconds between two looks whether the scheduler is back."""
 
-_PACKAGE = "vibe-gate"
+_WHOLE, _CORE = "vibe-gate", "vibe-gate-core"
 
 _CONNECTED, _CONNECTING = "running", "connecting"
 """What Dask calls the states of a client."""
@@ -198,8 +198,7 @@ class _DaskExecutor(Executor):
 
     def _require_fit(self) -> None:
         """UsageError with a sentence for each worker that cannot be used."""
-        versions = self._client.run(importlib.metadata.version, _PACKAGE, on_error="return")
-        versions = _without_lost(versions)
+        versions = self._installed_versions()
         reasons = {worker: _reason_of_version(version) for worker, version in versions.items()}
         workers_of_version = [worker for worker, reason in reasons.items() if not reason]
         if workers_of_version:  # others may not know what this is
@@ -213,6 +212,21 @@ class _DaskExecutor(Executor):
                 sentences.append(f"The worker {worker} cannot be used: {reason}.")
         if sentences:
             raise UsageError("\n".join(sorted(sentences)))
+
+    def _installed_versions(self) -> dict[str, Any]:
+        """By worker, the version that is installed there, or why that cannot be said.
+
+        Asked of the standard library: a worker without vibe-gate cannot run anything of it.
+        """
+        find_version = importlib.metadata.version
+        versions = self._client.run(find_version, _WHOLE, on_error="return")
+        lacking = []
+        for worker, version in versions.items():
+            if isinstance(version, importlib.metadata.PackageNotFoundError):
+                lacking.append(worker)
+        if lacking:
+            versions |= self._client.run(find_version, _CORE, workers=lacking, on_error="return")
+        return _without_lost(versions)
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:  # noqa: ANN401 (as an Executor has it)
         if self._is_disconnected or self._client.status != _CONNECTED:

@@ -19,11 +19,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.agent import sdk_version
 from vibe_gate.context.listeners import unheard
 from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
-from vibe_gate.domain.cause import NoKey
+from vibe_gate.domain.cause import CannotAsk
 from vibe_gate.domain.change import MAX_COMMITS, Selection
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.environment import Environment
@@ -188,7 +189,8 @@ def _settled_row(task: CommitTask, run: BatchRun, environment: Environment) -> C
         return None
     is_replayed = task.request.wire.mode == "replay"
     has_key = is_replayed or find_upstream(environment.variables) is not None
-    if not is_summary_settled(run.summary, has_key=has_key):
+    can_ask = has_key and sdk_version() != ""
+    if not is_summary_settled(run.summary, can_ask=can_ask):
         return None
     return _recorded_row(task.commit, task.title, run.summary)
 
@@ -240,12 +242,12 @@ def counts_here(summary: Summary, *, in_ci: bool) -> bool:
     if summary.trusted.bootstrap or any(map(queries.is_overridden, summary.findings)):
         return False
     for criterion in summary.criteria:
-        if criterion.outcome == "not_applicable" and queries.has_cause(criterion, NoKey):
+        if criterion.outcome == "not_applicable" and queries.has_cause(criterion, CannotAsk):
             return False
     return True
 
 
-def is_summary_settled(summary: Summary, *, has_key: bool) -> bool:
+def is_summary_settled(summary: Summary, *, can_ask: bool) -> bool:
     """Whether another try would ask no more: neither an error, nor a budget, a deadline, a key
     stood in the way.
     """
@@ -253,9 +255,9 @@ def is_summary_settled(summary: Summary, *, has_key: bool) -> bool:
         return False
     if summary.exit_code == INCONCLUSIVE and any(map(_is_open, summary.criteria)):
         return False
-    if not has_key:
+    if not can_ask:
         return True
-    return not any(queries.has_cause(criterion, NoKey) for criterion in summary.criteria)
+    return not any(queries.has_cause(criterion, CannotAsk) for criterion in summary.criteria)
 
 
 def _is_open(criterion: CriterionResult) -> bool:

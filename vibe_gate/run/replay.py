@@ -130,9 +130,9 @@ def plan_replays(
     request: ReviewRequest,
     trial: ReplayTrial,
     *,
-    has_key: bool,
+    can_ask: bool,
 ) -> ReplayPlan:
-    """What is to be done about these runs. `has_key`: a judge can be asked."""
+    """What is to be done about these runs. `can_ask`: a judge can be asked."""
     rows: list[ReplayRow] = []
     tasks: list[ReplayTask] = []
     with open_state(repository.common_dir) as state:
@@ -140,7 +140,7 @@ def plan_replays(
     for entry in runs:
         task = ReplayTask(repository.root, entry.run_id, entry.key, request, trial)
         summary = _recorded_replay(bundles, task)
-        if summary is None or not is_summary_settled(summary, has_key=has_key):
+        if summary is None or not is_summary_settled(summary, can_ask=can_ask):
             tasks.append(task)
             continue
         try:

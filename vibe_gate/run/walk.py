@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.agent import agent_environment_from, find_cli
 from vibe_gate.context.deadline import GRACE_S, Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Meter, Progress, Tick
@@ -184,8 +185,8 @@ def _read_start(request: RunRequest, repair: Repair | None, repository: Reposito
 
 
 def _require_model(request: RunRequest, plan: Plan, environment: Environment) -> None:
-    """GatewayError: an agent of the plan could not ask its model, so no run is made that could not
-    go on.
+    """GatewayError, AgentError: an agent of the plan could not ask its model, or has no program, so
+    no run is made that could not go on.
 
     A run that waits for a person first can be resumed when there is a key; a repeat waits for
     nobody.
@@ -194,6 +195,7 @@ def _require_model(request: RunRequest, plan: Plan, environment: Environment) ->
         return
     if request.review.wire.mode != "replay" and find_upstream(environment.variables) is None:
         raise GatewayError(NO_CREDENTIALS)
+    find_cli(agent_environment_from(environment.variables).search_path)
 
 
 def _require_same_files(request: RunRequest, repair: Repair, repository: Repository) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.agent import agent_environment_from, find_cli
 from vibe_gate.domain.calibration import (
     MAX_REPEATS,
     Baseline,
@@ -107,6 +108,8 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
             raise UsageError(
                 "No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay."
             )
+        if calibration.missing:
+            find_cli(agent_environment_from(environment.variables).search_path)
         _ask(arguments, calibration, environment)
         measured = [
             _write_baseline(measure, cases, shard) for measure in calibration.measures(now())

@@ -21,7 +21,9 @@ from vibe_gate.version import __version__
 NAME = "crash.log"
 """One file, of the newest bug: who does not report it has nothing to clean up."""
 
-PACKAGES = ("pygit2", "claude-agent-sdk", "msgspec", "rich", "github3.py", "pydantic")
+PACKAGES = (
+    "vibe-gate-core", "pygit2", "claude-agent-sdk", "msgspec", "rich", "github3.py", "pydantic",
+)  # fmt: skip
 """Distributions whose versions are told."""
 
 MAX_MESSAGE = 300

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from vibe_gate.agent import sdk_version
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
@@ -96,6 +97,11 @@ No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because i
 ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model). To go without a judge, delete .vibe-gate/ and run
 `vibe-gate init --checks-only`; or use `vibe-gate review --no-judge`, and in the hooks `judge = "never"`."""
 
+_NO_SDK = """
+claude-agent-sdk is not installed: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are
+not asked. Run `pip install vibe-gate`, which brings it. To go without a judge, delete .vibe-gate/ and run
+`vibe-gate init --checks-only`."""
+
 
 def _parse_init(args: argparse.Namespace) -> bool:
     """Whether only checks are wanted."""
@@ -131,6 +137,8 @@ def _init(checks_only: bool) -> int:
         return PASS
     if missing:
         complain(_OFFERED)
+    if missing and not sdk_version():
+        complain(_NO_SDK)
     # Of settings that contradict each other `doctor` and a review say so.
     with suppress(GatewayError):
         if missing and find_upstream(read_process_environment().variables) is None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.agent import sdk_version
 from vibe_gate.context.listeners import Progress
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
@@ -35,6 +36,11 @@ The model's answers are a recording that ships with vibe-gate. Git, the checks,
 the agent's CLI, the evidence check and the verdict are real. Nothing leaves
 this machine."""
 
+WITHOUT_JUDGE = """\
+claude-agent-sdk is not installed, so the judge of this demo is not asked: run
+`pip install vibe-gate` to see all of it. Git, the checks and the verdict are
+real. Nothing leaves this machine."""
+
 
 def _run(arguments: None) -> int:
     """Make the repository, review its last commit, show the verdict. It fails on purpose, so the
@@ -42,7 +48,8 @@ def _run(arguments: None) -> int:
     """
     folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
-    emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
+    introduction = RECORDING if sdk_version() else WITHOUT_JUDGE
+    emit(f"{introduction}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with progress.display_progress(read_process_environment()) as display:
         finished = progress.run_walk(demo(folder, display.show))
     present_review(finished, REQUEST, as_json=False)

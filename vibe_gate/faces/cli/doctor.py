@@ -33,6 +33,9 @@ from vibe_gate.version import __version__
 
 MARKS = {"ok": "✓", "absent": "·", "warning": "!", "broken": "✗"}
 
+WHOLE, CORE = "vibe-gate", "vibe-gate-core"
+"""The distributions: with what asks a model, and without."""
+
 INDENT = " " * 15
 """Before the lines of an advice."""
 
@@ -67,12 +70,50 @@ def _run(arguments: DoctorArguments) -> int:
 
 def examine(start: Path) -> Iterator[Point]:
     """Check everything, in the order in which a review needs it."""
-    yield Point("vibe-gate", "ok", f"{__version__}, Python {sys.version.split()[0]}")
+    yield installation_point(_find_distribution(WHOLE), _find_distribution(CORE))
     yield _git()
     yield Point("libgit2", "ok", f"pygit2 {importlib.metadata.version('pygit2')}")
     yield _agent()
     yield _key()
     yield from examine_repository(start)
+
+
+class InstalledDistribution(Struct, frozen=True):
+    """A distribution of vibe-gate as it is installed here."""
+
+    version: str
+    needs_core: bool
+    """Whether its code is that of vibe-gate-core, as the package index has it."""
+
+
+def _find_distribution(name: str) -> InstalledDistribution | None:
+    try:
+        distribution = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    requirements = distribution.requires or ()
+    needs_core = any(requirement.startswith(f"{CORE}==") for requirement in requirements)
+    return InstalledDistribution(distribution.version, needs_core)
+
+
+def installation_point(
+    full_package: InstalledDistribution | None, core_package: InstalledDistribution | None
+) -> Point:
+    """Which distribution of vibe-gate is here, of the two that can be."""
+    name = WHOLE if full_package else CORE
+    if full_package is None and core_package is None:
+        name = "not installed, run from its folder"
+    text = f"{__version__} ({name}), Python {sys.version.split()[0]}"
+    if full_package is None or core_package is None:
+        return Point("vibe-gate", "ok", text)
+    if not full_package.needs_core:
+        text += "; both vibe-gate and vibe-gate-core have put its code here"
+        advice = f"Run `pip uninstall {WHOLE} {CORE}`, then install one of them."
+        return Point("vibe-gate", "warning", text, advice)
+    if full_package.version != core_package.version:
+        text += f"; vibe-gate {full_package.version} is made for the same version of vibe-gate-core"
+        return Point("vibe-gate", "warning", text, f"Run `pip install --upgrade {WHOLE}`.")
+    return Point("vibe-gate", "ok", text)
 
 
 def _lines(point: Point) -> list[str]:
@@ -110,7 +151,7 @@ def _agent() -> Point:
             "claude",
             "warning",
             str(error),
-            "Until then checks run and judge questions are inconclusive.",
+            "Until then checks run, and judge questions are not asked.",
         )
     if cli.parent.name == "_bundled":
         return Point("claude", "ok", f"{_bundled_version(cli)}, bundled with claude-agent-sdk")

@@ -13,6 +13,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.agent import sdk_version
 from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
@@ -135,12 +136,13 @@ def _run(arguments: ReplayArguments) -> int:
             team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
         is_replayed = request.wire.mode == "replay"
         has_key = is_replayed or find_upstream(read_process_environment().variables) is not None
-        plan = plan_replays(repository, runs.bundles, entries, request, trial, has_key=has_key)
+        can_ask = has_key and sdk_version() != ""
+        plan = plan_replays(repository, runs.bundles, entries, request, trial, can_ask=can_ask)
         rows = {row.run_id: row for row in plan.recorded_rows}
         if arguments.table:
             rows |= {row.run_id: row for row in _missing(plan)}
         else:
-            if has_key and not is_replayed and gate.may_ask(request.rubrics):
+            if can_ask and not is_replayed and gate.may_ask(request.rubrics):
                 most_usd = gate.file.budget.max_cost_usd
                 _tell_most(len(plan.tasks), most_usd, arguments.max_cost_usd)
             rows |= _replay(arguments, repository, request, plan, gate)

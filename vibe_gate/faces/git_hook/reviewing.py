@@ -9,7 +9,7 @@ from itertools import chain
 
 from vibe_gate.context.mode import HookMode
 from vibe_gate.context.review_request import ReviewRequest
-from vibe_gate.domain.cause import CommitsReviewed, NoKey
+from vibe_gate.domain.cause import CannotAsk, CommitsReviewed
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import HookRule
@@ -197,7 +197,7 @@ def _agent_lacks_a_key(hook: Hook, summary: Summary) -> bool:
     """Whether an agent's commit passes by checks alone for want of an API key."""
     if not summary.agent_authored.decision or hook.stage == "pre-push":
         return False
-    return any(queries.has_cause(criterion, NoKey) for criterion in summary.unasked)
+    return any(queries.has_cause(criterion, CannotAsk) for criterion in summary.unasked)
 
 
 def _warning_words(warnings: Sequence[Finding]) -> str:
@@ -224,7 +224,7 @@ def _lacks_only_a_key(summary: Summary) -> bool:
         return False
     for criterion in summary.criteria:
         is_open = criterion.outcome in ("abstain", "error")
-        if is_open and not queries.has_cause(criterion, NoKey):
+        if is_open and not queries.has_cause(criterion, CannotAsk):
             return False
     return True
 
