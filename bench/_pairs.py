@@ -80,6 +80,22 @@ def compare(name: str, ours: Side, theirs: Side, goal: float | None, pairs: int)
     return goal is None or ratio <= goal
 
 
+def least_of_each(sides: Mapping[str, Side], rounds: int) -> dict[str, tuple[float, float]]:
+    """The least wall clock and the least processor time of each side, in seconds, run in turn after
+    a round to warm up.
+    """
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+    for number in range(-1, rounds):
+        for name in list(sides) if number % 2 else reversed(list(sides)):
+            took = spend(sides[name])
+            if number >= 0:
+                spent[name].append(took)
+    least = {}
+    for name, times in spent.items():
+        least[name] = (min(wall for wall, _ in times), min(cpu for _, cpu in times))
+    return least
+
+
 def environment(home: Path, root: Path) -> dict[str, str]:
     """Nothing of the user's: no keys, no git configuration, no CI, a home of its own, the package
     of this checkout.

@@ -7,7 +7,8 @@ One interleaved run a size. Ours is the whole command `vibe-gate review --no-jud
 git, checks, bundle, report. The peers get the names of the changed files, as a framework gives
 them: detect-secrets together with four checks of pre-commit-hooks (merge conflicts, large files,
 names that differ by case, private keys), and secretlint with its recommended rules (up to 1,000
-files: more take it minutes). Processor time of all processes is the figure; wall clock stands in
+files: more take it minutes); gitleaks, betterleaks and kingfisher scan the commit. What is not
+installed is left out (_peers.py). Processor time of all processes is the figure; wall clock stands in
 brackets.
 
 The files are small ones of the interpreter's own library, two lines of each changed; more files
@@ -25,8 +26,8 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from _pairs import Side, environment, spend
-from _peers import BIN, PEERS, install_peers
+from _pairs import Side, environment, least_of_each
+from _peers import PEERS, find_peer
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "bench" / ".work"
@@ -40,8 +41,20 @@ SMALL = range(500, 6_000)
 MANY = 1_000
 ROUNDS_OF_MANY = 2
 CHANGED = "git diff -z --name-only HEAD~1 HEAD | xargs -0 -s 1500000 "
-HOOKS = ("check-merge-conflict --assume-in-merge", "check-added-large-files --enforce-all", "check-case-conflict",
-         "detect-private-key")  # fmt: skip
+HOOKS = {
+    "check-merge-conflict": "--assume-in-merge",
+    "check-added-large-files": "--enforce-all",
+    "check-case-conflict": "",
+    "detect-private-key": "",
+}
+SCANNERS = {
+    "gitleaks": "git --no-banner --log-opts=-1",
+    "betterleaks": "git --no-banner --log-opts=-1",
+    "kingfisher": "scan . --since-commit=HEAD~1 --no-validate --no-update-check --quiet",
+}
+"""Scanners of secrets, of the newest commit alone: what they do not look for is in
+docs/reference/checks.md.
+"""
 
 
 def main() -> int:
@@ -56,7 +69,6 @@ def main() -> int:
     )
     options = parser.parse_args()
     environ = environment(WORK / "home", ROOT)
-    install_peers()
     reached, each = [], {}
     for size in map(int, options.sizes.split(",")):
         where = repository(size, environ)
@@ -64,7 +76,7 @@ def main() -> int:
             peers(size, where, environ) if size in GOALS else {}
         )
         rounds = min(options.rounds, ROUNDS_OF_MANY) if size >= MANY else options.rounds
-        taken = measure(sides, rounds)
+        taken = least_of_each(sides, rounds)
         each[size] = taken["vibe-gate"][1] / size
         reached.append(tell(size, taken, GOALS.get(size)))
         shutil.rmtree(where / ".vibe-artifacts")
@@ -75,20 +87,6 @@ def main() -> int:
             f"a file of {GROWTH:,}: {growth:.2f} of a file of {MANY:,}  goal <= {GROWTH_GOAL}: {said(reached[-1])}"
         )
     return 0 if all(reached) else 1
-
-
-def measure(sides: Mapping[str, Side], rounds: int) -> dict[str, tuple[float, float]]:
-    """The least wall clock and the least processor time of each side, run in turn."""
-    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
-    for number in range(-1, rounds):  # one round to warm up
-        for name in list(sides) if number % 2 else reversed(list(sides)):
-            took = spend(sides[name])
-            if number >= 0:
-                spent[name].append(took)
-    return {
-        name: (min(wall for wall, _ in taken), min(cpu for _, cpu in taken))
-        for name, taken in spent.items()
-    }
 
 
 def tell(size: int, taken: Mapping[str, tuple[float, float]], goal: float | None) -> bool:
@@ -123,15 +121,27 @@ def ours(where: Path, environ: Mapping[str, str]) -> Side:
 
 
 def peers(size: int, where: Path, environ: Mapping[str, str]) -> dict[str, Side]:
-    hooks = [f"{CHANGED} {BIN}/{hook}" for hook in ("detect-secrets-hook", *HOOKS)]
-    lint = f"{PEERS}/node/node_modules/.bin/secretlint --secretlintrc {PEERS}/secretlintrc.json"
-    first = {"detect-secrets and pre-commit-hooks": shell("; ".join(hooks), where, environ)}
-    return first if size > MANY else first | {"secretlint": shell(CHANGED + lint, where, environ)}
+    """The programs that are installed, by name, and what they scan: the changed files, or the lines
+    that the commit adds.
+    """
+    hooks = {"detect-secrets-hook": "", **HOOKS}
+    paths = {name: find_peer(name) for name in (*hooks, "secretlint", *SCANNERS)}
+    sides = {}
+    if all(paths[name] for name in hooks):
+        commands = [f"{CHANGED} {paths[name]} {options}" for name, options in hooks.items()]
+        sides["detect-secrets and pre-commit-hooks"] = shell("; ".join(commands), where, environ)
+    if paths["secretlint"] and size <= MANY:
+        lint = f"{paths['secretlint']} --secretlintrc {PEERS}/secretlintrc.json"
+        sides["secretlint"] = shell(CHANGED + lint, where, environ)
+    for name, options in SCANNERS.items():
+        if paths[name]:
+            sides[name] = shell(f"{paths[name]} {options}", where, environ)
+    return sides
 
 
 def shell(script: str, where: Path, environ: Mapping[str, str]) -> Side:
-    """Findings are no failure: xargs ends with 123 then."""
-    return Side(["sh", "-c", script], where, environ, (0, 1, 123))
+    """Findings are no failure: xargs ends with 123 then, kingfisher with 200 or more."""
+    return Side(["sh", "-c", script], where, environ, (0, 1, 123, 200, 205))
 
 
 def repository(size: int, environ: Mapping[str, str]) -> Path:

@@ -1,123 +1,94 @@
-"""What a person's commit of one file costs with `vibe-gate install git`, beside pre-commit with an
-empty hook.
+"""What a commit of one file costs a person and an agent with each way to have hooks.
 
-    python bench/commit.py [--pairs 15]
+    python bench/commit.py [--pairs 15] [--files 3000] [--program BIN ...]
 
-Two repositories of 3,000 files, the same change in turn: ours reviews it by the built-in checks and
-records it, the peer's only hook is `true`. The line without a goal is the same review by our hooks
-under pre-commit. Processor time of git and of all that it starts.
+Repositories of many files, the same change in turn: without hooks, with `install git` (which reviews
+by the built-in checks and records), under pre-commit and prek with README's four hooks, with `true`
+at the same stages, and under pre-commit with other programs that look for some of the same things
+(`OTHERS` of _ways.py). Beside a framework an agent has the `reference-transaction` hook, too.
+Processor time of git and of all that it starts, the least of each side; wall clock in brackets.
+`--program` as of rewrites.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from _pairs import Side, compare, environment
-from _peers import BIN, install_peers
+from _pairs import Side, least_of_each
+from _ways import (
+    FRAMEWORKS,
+    Program,
+    hooked_environment,
+    install_hooks,
+    make_repository,
+    programs_of,
+    run,
+)
 
-ROOT = Path(__file__).resolve().parents[1]
-WORK = ROOT / "bench" / ".work" / "commit"
-OURS = Path(sys.executable).parent
-FILES = 3_000
-"""Of each repository: git looks at each of them at every commit, hook or not."""
-
-LONG_AGO = 1_700_000_000
-"""Time of the files, in seconds: git reads those that are as young as its index again at every
-commit, hook or not.
-"""
-
-GOAL = 1.4
-"""Half of what pre-commit takes for the same checks: 2.9 times its time for the empty hook."""
-
+WORK = Path(__file__).resolve().parent / ".work" / "commit"
 CHANGE = "echo $$ >folder0/file1.txt && git add folder0"
-STAGES = ("pre-commit", "commit-msg", "post-commit")
-"""What a commit runs of our manifest."""
+PEER = "pre-commit, others"
+GOAL = 0.5
+"""The most that a person's commit with `install git` takes of pre-commit with other programs."""
 
-EMPTY = """\
-repos:
-  - repo: local
-    hooks:
-      - {id: empty, name: empty, entry: "true", language: system, pass_filenames: false, always_run: true}
-"""
+AGENT = {"CLAUDECODE": "1"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pairs", type=int, default=15)
-    pairs = parser.parse_args().pairs
-    install_peers()
+    parser.add_argument("--pairs", type=int, default=15, help="rounds (default: 15)")
+    parser.add_argument("--files", type=int, default=3_000, help="of each repository")
+    parser.add_argument("--program", type=Path, action="append", default=[], metavar="BIN")
+    options = parser.parse_args()
     shutil.rmtree(WORK, ignore_errors=True)
-    environ = environment(WORK / "home", ROOT)
-    environ |= {
-        "PATH": f"{OURS}{os.pathsep}{BIN}{os.pathsep}{environ['PATH']}",
-        "PRE_COMMIT_HOME": str(WORK / "cache"),
-    }
-    gated, empty, framed = (repository(name, environ) for name in ("gated", "empty", "framed"))
-    run(gated, environ, OURS / "vibe-gate", "install", "git")
-    install(empty, environ, EMPTY, STAGES[:1])
-    install(framed, environ, manifest(), STAGES)
-    ours, peer, both = (
-        Side(["git", "commit", "-q", "-m", "change"], where, environ, before=CHANGE)
-        for where in (gated, empty, framed)
-    )
-    reached = compare("install git / empty pre-commit", ours, peer, GOAL, pairs)
-    compare("our hooks in pre-commit / empty", both, peer, None, pairs)
-    return 0 if reached else 1
+    sides = dict(make_sides(options.files, programs_of(options.program)))
+    return 0 if report(least_of_each(sides, options.pairs)) else 1
 
 
-def repository(name: str, environ: dict[str, str]) -> Path:
-    """A repository of many files, twenty to a folder."""
-    where = WORK / name
-    for number in range(FILES):
-        file = where / f"folder{number // 20}" / f"file{number}.txt"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"content {number}\n")
-        os.utime(file, (LONG_AGO, LONG_AGO))
-    for command in (
-        ["init", "-q"],
-        ["config", "gc.auto", "0"],
-        ["add", "-A"],
-        ["commit", "-q", "-m", "start"],
-    ):
-        run(where, environ, "git", *command)
-    return where
+def make_sides(files: int, programs: Sequence[Program]) -> Iterator[tuple[str, Side]]:
+    """A commit by a person, and one by an agent where it is another, for each way."""
+    ways = ["no hooks", "install git", PEER]
+    for framework in FRAMEWORKS:
+        ways += [f"{framework}, empty", f"{framework}, ours"]
+    for way in ways:
+        has_gate = way == "install git" or way.endswith(", ours")
+        for program in programs if has_gate else programs[:1]:
+            name = way + (program.label if has_gate else "")
+            where = WORK / name.replace("/", "-")
+            environ = hooked_environment(WORK, program)
+            make_repository(where, environ, files)
+            if not install_hooks(where, environ, way, program):
+                continue
+            yield f"person, {name}", make_side(where, environ)
+            if has_gate:
+                # What holds an agent back, which costs a person one start of sh.
+                run(where, environ, program.path, "install", "claude")
+                yield f"agent, {name}", make_side(where, {**environ, **AGENT})
 
 
-def install(where: Path, environ: dict[str, str], config: str, stages: tuple[str, ...]) -> None:
-    """Commit a configuration of pre-commit, and install its hooks at these stages."""
-    (where / ".pre-commit-config.yaml").write_text(config)
-    run(where, environ, "git", "add", "-A")
-    run(where, environ, "git", "commit", "-q", "-m", "hooks")
-    run(
-        where,
-        environ,
-        BIN / "pre-commit",
-        "install",
-        *(word for stage in stages for word in ("-t", stage)),
-    )
+def make_side(where: Path, environ: Mapping[str, str]) -> Side:
+    return Side(["git", "commit", "-q", "-m", "change"], where, environ, before=CHANGE)
 
 
-def manifest() -> str:
-    """The hooks of our manifest, of the interpreter at hand."""
-    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
-    text = text[text.index("- id: ") :].replace("language: python", "language: system")
-    lines = [
-        line
-        for line in text.splitlines()
-        if line.strip() and "minimum_pre_commit_version" not in line
-    ]
-    return "repos:\n  - repo: local\n    hooks:\n" + "".join(f"      {line}\n" for line in lines)
-
-
-def run(where: Path, environ: dict[str, str], *argv: str | Path) -> None:
-    subprocess.run(argv, cwd=where, check=True, env=environ, capture_output=True)
+def report(spent: Mapping[str, tuple[float, float]]) -> bool:
+    """Print a line for each side; whether the goal is reached, or cannot be measured."""
+    peer = spent.get(f"person, {PEER}")
+    is_reached = True
+    for name, (wall, cpu) in spent.items():
+        line = f"  {name:<50} {cpu * 1e3:6.0f} ms ({wall * 1e3:6.0f})"
+        if peer:
+            line += f"  of {PEER} {cpu / peer[1]:5.2f}"
+        if peer and name.startswith("person, install git"):
+            is_reached &= cpu / peer[1] <= GOAL
+            line += f"  goal <= {GOAL}: {'yes' if cpu / peer[1] <= GOAL else 'NO'}"
+        print(line, flush=True)
+    return is_reached
 
 
 if __name__ == "__main__":

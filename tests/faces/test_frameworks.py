@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -346,6 +347,54 @@ def test_after_a_persons_change_no_python_is_started_again(here):
         assert ("started" in here.git("commit", "-m", "y", "--no-verify", **environ)) == is_started
     here.write(a="z\n")
     assert "post-commit started" in here.git("commit", "-a", "-m", "z", "--no-verify")
+
+
+def name_later_starts(here: Hooked, hooks: str) -> None:
+    """Have the manifest's entries say that they would start Python at these hooks, and fail."""
+    config = here.path / ".pre-commit-config.yaml"
+    entries = re.sub(
+        rf"exec vibe-gate hook ({hooks})", r"echo \1 started; exit 1", config.read_text()
+    )
+    config.write_text(entries)
+    here.git("commit", "-q", "--no-verify", "-a", "-m", "entries")
+
+
+@pytest.mark.parametrize("here", WAYS_IN, indirect=True)
+def test_an_agents_commit_starts_python_once_and_is_recorded_as_an_agents(here):
+    put_in(here, "install git")  # beside a framework the reference-transaction hook alone
+    if (here.path / ".pre-commit-config.yaml").exists():
+        name_later_starts(here, "commit-msg|post-commit")
+    for name in ("commit-msg", "post-commit", "reference-transaction"):
+        hook = here.path / ".git" / "hooks" / name
+        if "-m vibe_gate hook" in hook.read_text():
+            hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
+    here.write(a="an agent's\n")
+    here.git("add", "a")
+    text = here.git("commit", "-m", "x\n\nAssisted-by: an agent", CLAUDECODE="1")
+    assert not re.search("started|not checked|not at /gone", text)
+    [record] = [record for record in here.records() if record["tree"] == here.tree()]
+    assert (record["kind"], "CLAUDECODE" in str(record["hints"])) == ("reviewed", True)
+    here.git("commit", "--amend", "-m", "a person's", "--no-verify")
+    done = here.run("vibe-gate", "verify", "--json", "HEAD~1..HEAD")
+    assert "CLAUDECODE" in done.text
+
+
+@pytest.mark.parametrize("here", ["pre-commit", "prek"], indirect=True)
+def test_what_git_makes_by_itself_starts_no_python_under_a_framework_and_is_recorded_later(here):
+    name_later_starts(here, "commit-msg|post-commit|post-rewrite")
+    _topic(here, c="topic\n")
+    here.write(b="main\n")
+    here.git("commit", "-a", "--no-verify", "-q", "-m", "main")
+    picked = here.git("cherry-pick", "topic", CLAUDECODE="1")
+    rebased = here.git("rebase", "main~1", "topic", GIT_COMMITTER_DATE="2031-01-01T00:00:00Z")
+    assert "started" not in picked + rebased
+    here.run("vibe-gate", "verify", "main~1..main")
+    later = [record for record in here.records() if record.get("during")]
+    kinds = [(record["kind"], record["during"]) for record in later]
+    expected = [("bypassed", "cherry-pick"), ("bypassed", "rebase"), ("rewritten", "rebase")]
+    assert sorted(kinds) == expected
+    [picked_record] = [record for record in later if record["during"] == "cherry-pick"]
+    assert "CLAUDECODE" in str(picked_record["hints"])
 
 
 @pytest.mark.parametrize("here", ["prek"], indirect=True)

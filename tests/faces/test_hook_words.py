@@ -23,7 +23,7 @@ def test_that_nothing_was_reviewed_is_said_once_in_four_lines(waiting):
     said = waiting.git("commit", "-q", "-a", "-m", MESSAGE, CLAUDECODE="1")
     assert said.count("NOT REVIEWED. The commit goes through") == 1
     assert (len(said.splitlines()), "asking about" in said) == (4, False)
-    assert [record["kind"] for record in waiting.records()] == ["not-reviewed", "not-reviewed"]
+    assert [record["kind"] for record in waiting.records()] == ["not-reviewed"]
 
 
 def test_a_model_that_fails_is_asked_once_for_a_commit(waiting):

@@ -394,4 +394,6 @@ def test_sh_looks_for_every_word_that_provenance_knows():
     assert re.search(HINTS, provenance._GENERATED.pattern.lower())
     manifest = (ROOT / ".pre-commit-hooks.yaml").read_text()
     assert f'"{HINTS}"' in manifest
-    assert "".join(f"${name}" for name in provenance.AGENT_VARIABLES) in manifest
+    assert f"for name in {' '.join(provenance.AGENT_VARIABLES)};" in " ".join(
+        manifest.split("\n    ")
+    )

@@ -13,7 +13,8 @@ from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import IntegrityError
 from vibe_gate.git.object_store import Objects
 
-_FAVORS = {"": MergeFavor.NORMAL, "ours": MergeFavor.OURS, "theirs": MergeFavor.THEIRS}
+_UNMERGEABLE = (pygit2.GitError, KeyError, ValueError, IntegrityError)
+"""What libgit2's functions raise of what they cannot merge."""
 
 
 class Merging:
@@ -36,20 +37,41 @@ class Merging:
         favor = MergeFavor.OURS if prefers_first else MergeFavor.NORMAL
         return self._write_tree(lambda: self._repository.merge_commits(first, other, favor=favor))
 
-    def replay(self, source: str, before: str, *, back: bool = False, option: str = "") -> str:
-        """The tree after `source`'s change is applied to the tree `before`, or reverted (`back`).
-
-        `option`: as with `-X`, which side has lines in conflict: "ours" or "theirs".
+    def replay(self, source: str, before: str) -> str:
+        """The tree after `source`'s change is applied to the tree `before`; "" if that leaves
+        conflicts.
         """
+        return self._write_tree(lambda: self._merge_change(source, before, MergeFavor.NORMAL))
 
-        def merge() -> pygit2.Index:
-            old_tree, new_tree = self._trees_of(source)
-            if back:
-                old_tree, new_tree = new_tree, old_tree
-            favor = _FAVORS[option]
-            return self._repository.merge_trees(old_tree, before, new_tree, favor=favor)
+    def is_replay(self, source: str, before: str, after: str, *, back: bool = False) -> bool:
+        """Whether `source`'s change, applied to the tree `before` or reverted there (`back`), gives
+        the tree `after`.
 
-        return self._write_tree(merge)
+        Also with `-X ours` or `-X theirs`: each line in conflict is then of one of the two sides.
+        No tree is written for it, as that reads the header of each file in it.
+        """
+        try:
+            after_tree = self._repository[after].peel(pygit2.Tree)
+            for favor in (MergeFavor.NORMAL, MergeFavor.OURS, MergeFavor.THEIRS):
+                index = self._merge_change(source, before, favor, back=back)
+                if index.conflicts is not None:
+                    continue
+                if len(index.diff_to_tree(after_tree, context_lines=0)) == 0:
+                    return True
+                if favor == MergeFavor.NORMAL:
+                    return False  # without a conflict no side can be preferred
+        except _UNMERGEABLE:
+            return False
+        return False
+
+    def _merge_change(
+        self, source: str, before: str, favor: MergeFavor, *, back: bool = False
+    ) -> pygit2.Index:
+        """The index that applying `source`'s change to the tree `before` leaves."""
+        old_tree, new_tree = self._trees_of(source)
+        if back:
+            old_tree, new_tree = new_tree, old_tree
+        return self._repository.merge_trees(old_tree, before, new_tree, favor=favor)
 
     def _trees_of(self, commit_id: str) -> tuple[str, str]:
         """The tree before a commit, the empty tree of a first one, and its own."""
@@ -65,5 +87,5 @@ class Merging:
             if index.conflicts is not None:
                 return ""
             return str(index.write_tree(self._repository))
-        except (pygit2.GitError, KeyError, ValueError, IntegrityError):
+        except _UNMERGEABLE:
             return ""

@@ -42,7 +42,7 @@ _REFS = (
 HEAD has no branch.
 """
 
-_FIELDS = "%H%n%T%n%P%n%ae %at%n%B%x00"
+_FIELDS = "%H%n%T%n%P%n%ae %at%n%s%n%B%x00"
 _ID = re.compile(r"\b[0-9a-f]{40}\b")
 _NO_STEP = ("exec ", "x ", "break", "noop")
 """Lines of a rebase's list by which git itself makes no tree; what somebody commits there, no later
@@ -67,6 +67,9 @@ class NewCommit(Struct, frozen=True):
     author: str
     """Address and time, which a rebase and a pick keep."""
 
+    subject: str
+    """The first lines of the message, as git prints them in a line."""
+
     message: str
 
 
@@ -77,6 +80,9 @@ class KnownCommit(Struct, frozen=True):
 
     author: str
     """As of NewCommit."""
+
+    subject: str
+    """The first lines of its message, as git prints them in a line."""
 
 
 class Updates:
@@ -111,16 +117,24 @@ class Updates:
         for record in log.split("\0"):
             if not record.strip():
                 continue
-            row = record.lstrip("\n").split("\n", 4)
+            row = record.lstrip("\n").split("\n", 5)
             rows.append(row)
             parents = row[2].split()
             names_of_trees_before.append(f"{parents[0]}^{{tree}}" if parents else EMPTY_TREE)
         trees_before = self._resolve_objects(names_of_trees_before)
         commits = []
         for row, tree_before in zip(rows, trees_before, strict=True):
-            commit_id, tree, parent_ids, author, message = row
-            parents = parent_ids.split()
-            commits.append(NewCommit(commit_id, tree, tree_before, tuple(parents), author, message))
+            commit_id, tree, parent_ids, author, subject, message = row
+            commit = NewCommit(
+                id=commit_id,
+                tree=tree,
+                before=tree_before,
+                parents=tuple(parent_ids.split()),
+                author=author,
+                subject=subject,
+                message=message,
+            )
+            commits.append(commit)
         return commits
 
     def _resolve_objects(self, names: Sequence[str]) -> list[str]:
@@ -130,12 +144,14 @@ class Updates:
 
     def known_commits(self) -> dict[str, KnownCommit]:
         """The newest known commits, by id."""
-        log = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS)
+        log = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T%n%ae %at%n%s%x00", *_REFS)
         commits = {}
-        for line in log.split("\n"):
-            if line:
-                commit_id, tree, author = line.split(" ", 2)
-                commits[commit_id] = KnownCommit(tree, author)
+        for record in log.split("\0"):
+            if not record.strip():
+                continue
+            ids, author, subject = record.lstrip("\n").split("\n", 2)
+            commit_id, tree = ids.split(" ")
+            commits[commit_id] = KnownCommit(tree, author, subject)
         return commits
 
     def _log(self, *arguments: str, mark: str = "") -> str:
@@ -211,14 +227,11 @@ class Updates:
         git_made: set[str] = set()
         with closing(Objects(self._git, self._objects_folder)) as objects:
             merging = Merging(objects)
-            origins = _Origins(merging, known_commits)
-            trees = {known_commit.tree for known_commit in known_commits.values()}
-            trees.update(self._trees_of_rebase(merging, known_commits))
+            trees_of_rebase = self._trees_of_rebase(merging, known_commits)
+            origins = _Origins(merging, known_commits, trees_of_rebase)
             for commit in reversed(new):
-                has_known_tree = not trees.isdisjoint(trees_before(commit.tree))
-                if has_known_tree or origins.explain(commit):
+                if origins.explain(commit, trees_before(commit.tree)):
                     git_made.add(commit.id)
-                    trees.add(commit.tree)
         return git_made
 
     def _trees_of_rebase(
@@ -251,36 +264,57 @@ class Updates:
 
 
 class _Origins:
-    """The known commits of which git may have made others."""
+    """The known commits, and those explained by them, of which git may have made others."""
 
-    def __init__(self, merging: Merging, known_commits: Mapping[str, KnownCommit]) -> None:
+    def __init__(
+        self,
+        merging: Merging,
+        known_commits: Mapping[str, KnownCommit],
+        trees_of_rebase: Iterator[str],
+    ) -> None:
         self._merging = merging
         self._known_commits = known_commits
+        self._trees = {known_commit.tree for known_commit in known_commits.values()}
+        self._trees_of_rebase = trees_of_rebase
         self._ids_by_author: dict[str, list[str]] = {}
         for commit_id, known_commit in known_commits.items():
             self._ids_by_author.setdefault(known_commit.author, []).append(commit_id)
 
-    def explain(self, commit: NewCommit) -> bool:
+    def explain(self, commit: NewCommit, trees: set[str]) -> bool:
         """Whether git makes the commit's tree by merging its parents, by replaying a commit of the
         same author, or by reverting one that its message names.
 
-        Also with `-X ours` or `-X theirs`: each line is then of one of the two known sides.
+        `trees`: those from which reviewed changes lead to the commit's; it may also be that one of
+        them is known, or a step of the current rebase.
         """
+        is_explained = not self._trees.isdisjoint(trees) or self._is_made_of_commits(commit)
+        if not is_explained:
+            self._trees.update(self._trees_of_rebase)  # all of them, the first time
+            is_explained = not self._trees.isdisjoint(trees)
+        if is_explained:
+            self._trees.add(commit.tree)
+        return is_explained
+
+    def _is_made_of_commits(self, commit: NewCommit) -> bool:
         if self._merging.merge_parents(commit.parents) == commit.tree:
             return True
-        sources = self._ids_by_author.get(commit.author, [])
-        named_ids = _REVERTED.findall(commit.message)
-        reverted_ids = [commit_id for commit_id in named_ids if commit_id in self._known_commits]
-        for option in ("", "ours", "theirs"):
-            for source in sources:
-                tree = self._merging.replay(source, commit.before, option=option)
-                if tree == commit.tree:
-                    return True
-            for source in reverted_ids:
-                tree = self._merging.replay(source, commit.before, back=True, option=option)
-                if tree == commit.tree:
-                    return True
+        for source in self._sources_of(commit):
+            if self._merging.is_replay(source, commit.before, commit.tree):
+                return True
+        for source in _REVERTED.findall(commit.message):
+            is_known = source in self._known_commits
+            if is_known and self._merging.is_replay(source, commit.before, commit.tree, back=True):
+                return True
         return False
+
+    def _sources_of(self, commit: NewCommit) -> list[str]:
+        """The known commits of the commit's author and time, the likely ones first: git keeps their
+        subject unless somebody edits it.
+        """
+        sources = self._ids_by_author.get(commit.author, [])
+        return sorted(
+            sources, key=lambda source: self._known_commits[source].subject != commit.subject
+        )
 
 
 def _read_lines(file: Path) -> list[str]:

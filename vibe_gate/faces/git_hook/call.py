@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     from vibe_gate.store.clone_state import CloneState
 
 PASSED = "vibe-gate/passed"
-"""In the common git directory: the git process whose pre-commit hook passed without a judge, and
-the tree.
+"""File in the common git directory, of one line: what the hook before the commit let through, for
+the scripts that git runs next. They start Python only for what it does not settle.
 
-The scripts of `install git` compare the process; those of the manifest, whose parent is a
-framework, the tree.
+`PROCESS TREE BEFORE AUTHOR VERDICT`: the process that ran the hook (git, or a framework), the tree
+that may be committed and the one that it was compared with, `agent`, `judged` or `person`, and
+`pass` or `warn`. Nothing that a message says changes a verdict about an agent's or a judged change.
 """
 
 TRACED = "trace"

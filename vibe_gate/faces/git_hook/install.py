@@ -3,10 +3,11 @@
 
 They are small sh scripts, because sh starts in a tenth of Python's time. With nothing staged git
 and sh answer alone; settings that could hide a staged change are switched off for that look. After
-a review without a judge Python leaves `passed` for the next hooks of the same git process
-(`reviewing.py`): commit-msg then only looks for words that name an agent, and post-commit whether
-the commit has the tree that was reviewed. What git makes by itself is marked, to be recorded by the
-next start of Python. Every other commit is looked at by Python.
+a review Python leaves `passed` for the next hooks of the same git process (`reviewing.py`):
+commit-msg then only looks for words that name an agent, if it is not known to be one, the
+reference-transaction and post-commit whether the commit has the tree that was reviewed. What git
+makes by itself is marked, to be recorded by the next start of Python. Every other commit is looked
+at by Python.
 """
 
 from __future__ import annotations
@@ -95,17 +96,20 @@ fi
 """
 
 _PASSED = """\
-pid= tree=
-if [ -f "$state/passed" ] && [ ! -h "$state/passed" ]; then read -r pid tree <"$state/passed"; fi
+pid= tree= before_tree= author=
+if [ -f "$state/passed" ] && [ ! -h "$state/passed" ]; then
+  read -r pid tree before_tree author rest <"$state/passed"
+fi
 if [ "$pid" != "$PPID" ]; then tree=; fi
 """
-"""`tree`: what the pre-commit hook of this very git process let through without a judge, "idle" if
-it had nothing to review, else empty.
+"""`tree`: what the pre-commit hook of this very git process let through, "idle" if it had nothing
+to review, else empty.
 """
 
 _MESSAGE = """\
 if [ "$tree" = idle ]; then exit 0; fi
 if [ "$tree" ]; then
+  case $author in agent | judged) exit 0 ;; esac
   grep -aqiE {words} "$1"
   if [ $? -eq 1 ]; then exit 0; fi
 fi
@@ -226,9 +230,15 @@ if [ -x "$before" ]; then moves=$(feed | moved); else moves=$(moved); fi
 if [ -z "$moves" ]; then exit 0; fi
 unset GIT_GRAFT_FILE GIT_SHALLOW_FILE
 if found=$(printf '%s\\n' "$moves" | while read -r old new ref; do echo "$new"; done |
-  git --no-replace-objects rev-list --max-count=1 --stdin --not --exclude=refs/stash '--exclude=refs/notes/*' \\
+  git --no-replace-objects rev-list --max-count=2 --stdin --not --exclude=refs/stash '--exclude=refs/notes/*' \\
     '--exclude=refs/replace/*' '--glob=refs/*' 2>/dev/null) && [ -z "$found" ]
 then exit 0; fi
+state={state}
+if [ -f "$state/passed" ] && [ ! -h "$state/passed" ] && read -r pid tree before_tree rest <"$state/passed"; then
+  set -- "$@" $(git --no-replace-objects rev-parse "$found^{{tree}}" "$found^1^{{tree}}" 2>/dev/null)
+  if [ "$#.$2.$3" = "3.$tree.$before_tree" ]; then exit 0; fi
+  set -- prepared
+fi
 printf '%s\\n' "$moves" | {python} {flags} -m vibe_gate hook {name} -- "$@" >&2
 case $? in
   0) exit 0 ;;
@@ -238,7 +248,8 @@ esac
 """
 """A person's git ends at the first test. Of an agent's only new commits on branches are looked at:
 git is asked once for all branches of one call, and without the variables by which it would believe
-in other parents.
+in other parents. A single new commit of the change that a hook has just let through needs no
+Python; two make no name of a commit.
 """
 
 PACKAGE = Path(__file__).resolve().parents[2]

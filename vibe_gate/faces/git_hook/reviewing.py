@@ -284,11 +284,15 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
 def _record(hook: Hook, record: Record, repository: Repository) -> None:
     if not record_or_say(hook, repository, record):
         return
-    # A note needs a commit: post-commit has more to do than sh can.
-    has_notes = are_notes_wanted(repository)
-    needs_more = record.exit_code or record.judged or record.hints or record.again or has_notes
-    if hook.stage in _BEFORE_COMMITS and not needs_more:
-        # The sh hooks of the same git process run next; without the file they call Python.
-        line = f"{hook.parent} {record.tree}\n"
-        with suppress(OSError):
-            (repository.common_dir / PASSED).write_text(line, encoding="ascii")
+    if record.blocked or record.again or hook.stage not in _BEFORE_COMMITS:
+        return
+    if are_notes_wanted(repository):
+        return  # a note needs a commit: post-commit has more to do than sh can
+    author = "judged" if record.judged else "person"
+    if record.hints:
+        author = "agent"
+    verdict = "warn" if record.exit_code else "pass"
+    # The scripts of the same commit run next; without the file they call Python.
+    line = f"{hook.parent} {record.tree} {record.before} {author} {verdict}\n"
+    with suppress(OSError):
+        (repository.common_dir / PASSED).write_text(line, encoding="ascii")

@@ -1,0 +1,181 @@
+"""The ways to have hooks at a commit that benchmarks of git compare, each in a repository of its
+own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from _pairs import environment
+from _peers import find_peer
+
+ROOT = Path(__file__).resolve().parents[1]
+STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
+"""The hooks that README has a framework install."""
+
+FRAMEWORKS = ("pre-commit", "prek")
+
+LONG_AGO = 1_700_000_000
+"""Time of the files, in seconds: git reads those that are as young as its index again at every
+commit, hook or not.
+"""
+
+EMPTY = f"""\
+repos:
+  - repo: local
+    hooks:
+      - id: empty
+        name: empty
+        entry: "true"
+        language: system
+        pass_filenames: false
+        always_run: true
+        stages: [{", ".join(STAGES)}]
+"""
+
+_HOOK = """\
+      - id: {id}
+        name: {id}
+        entry: {entry}
+        language: system
+        require_serial: true
+        stages: [pre-commit]
+"""
+
+OTHERS = {
+    "detect-secrets-hook": "",
+    "check-merge-conflict": "--assume-in-merge",
+    "check-added-large-files": "",
+    "check-case-conflict": "",
+    "detect-private-key": "",
+}
+"""Programs, and their options, that look for what the built-in checks look for, as far as there are
+any: invisible characters, deleted or skipped tests and links out of the tree have none.
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A `vibe-gate` that is measured, installed from a checkout of its own (`pip install -e`)."""
+
+    label: str
+    folder: Path
+    """The folder of its environment that has the program."""
+
+    @property
+    def path(self) -> str:
+        return str(self.folder / "vibe-gate")
+
+    @property
+    def python(self) -> str:
+        return str(self.folder / "python")
+
+    @property
+    def checkout(self) -> Path:
+        """The checkout that it runs."""
+        code = "import vibe_gate, pathlib; print(pathlib.Path(vibe_gate.__file__).parents[1])"
+        argv = [self.python, "-I", "-c", code]
+        return Path(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip())
+
+
+def programs_of(folders: Sequence[Path]) -> list[Program]:
+    """The programs of these folders, by default that of the interpreter which runs the
+    benchmark.
+    """
+    if not folders:
+        return [Program("", Path(sys.executable).parent)]
+    return [Program(f" ({folder})", folder.absolute()) for folder in folders]
+
+
+def hooked_environment(work: Path, program: Program) -> dict[str, str]:
+    """The environment of `_pairs.environment` with one vibe-gate and the frameworks on PATH."""
+    environ = environment(work / "home", ROOT)
+    del environ["PYTHONPATH"]  # each program runs its own checkout
+    folders = [str(program.folder)]
+    for name in FRAMEWORKS:
+        path = find_peer(name)
+        if path:
+            folders.append(str(Path(path).parent))
+    cache = str(work / "cache")
+    homes = {"PRE_COMMIT_HOME": cache, "PREK_HOME": cache}
+    return environ | homes | {"PATH": os.pathsep.join([*folders, environ["PATH"]])}
+
+
+def make_repository(where: Path, environ: Mapping[str, str], files: int) -> Path:
+    """A repository of one commit, twenty files to a folder."""
+    for number in range(files):
+        file = where / f"folder{number // 20}" / f"file{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"content {number}\n")
+        os.utime(file, (LONG_AGO, LONG_AGO))
+    run(where, environ, "git", "init", "-q", "-b", "main")
+    run(where, environ, "git", "config", "gc.auto", "0")
+    run(where, environ, "git", "add", "-A")
+    run(where, environ, "git", "commit", "-q", "-m", "start")
+    return where
+
+
+def install_hooks(where: Path, environ: Mapping[str, str], way: str, program: Program) -> bool:
+    """Put hooks into the repository; whether what they need is installed.
+
+    `way`: "no hooks", "install git", or a framework and a word: "prek, ours" (README's four hooks),
+    "prek, empty" (`true` at the same stages), "pre-commit, others" (programs with such checks).
+    """
+    if way == "no hooks":
+        return True
+    if way == "install git":
+        run(where, environ, program.path, "install", "git")
+        return True
+    framework, _, hooks = way.partition(", ")
+    config = EMPTY
+    if hooks == "ours":
+        config = readme_hooks(program)
+    elif hooks == "others":
+        config = other_hooks()
+    path = find_peer(framework)
+    if not path or not config:
+        return False
+    (where / ".pre-commit-config.yaml").write_text(config)
+    run(where, environ, "git", "add", "-A")
+    run(where, environ, "git", "commit", "-q", "-m", "hooks")
+    stages = [word for stage in STAGES for word in ("-t", stage)]
+    if hooks == "others":
+        stages = []
+    run(where, environ, path, "install", *stages)
+    return True
+
+
+def readme_hooks(program: Program) -> str:
+    """README's four hooks, of the program at hand."""
+    text = (program.checkout / ".pre-commit-hooks.yaml").read_text()
+    text = text[text.index("- id: ") :].replace("language: python", "language: system")
+    lines = [
+        f"      {line}\n"
+        for line in text.splitlines()
+        if line.strip() and "minimum_pre_commit_version" not in line
+    ]
+    return "repos:\n  - repo: local\n    hooks:\n" + "".join(lines)
+
+
+def other_hooks() -> str:
+    """A configuration with the programs of OTHERS; "" if one is not installed."""
+    config = "repos:\n  - repo: local\n    hooks:\n"
+    for name, options in OTHERS.items():
+        path = find_peer(name)
+        if not path:
+            return ""
+        config += _HOOK.format(id=name, entry=f"{path} {options}".strip())
+    return config
+
+
+def run(where: Path, environ: Mapping[str, str], *argv: str) -> None:
+    """Run a command that must succeed."""
+    done = subprocess.run(argv, cwd=where, env=dict(environ), capture_output=True, check=False)
+    if done.returncode:
+        words = os.fsdecode(done.stderr or done.stdout)[-500:]
+        raise SystemExit(f"{' '.join(argv)[:200]} ended with {done.returncode}: {words}")

@@ -1,0 +1,125 @@
+"""What a rebase and a cherry-pick of many commits take with hooks, beside hooks that do nothing.
+
+    python bench/rewrites.py [--commits 1,20,40] [--rounds 3] [--files 300] [--program BIN ...]
+
+A branch of so many commits, each of one file, is rebased and picked onto a commit beside it: without
+hooks, with `install git`, and under pre-commit and prek with README's four hooks and with `true` at
+the same stages. All sides in turn. Processor seconds of git and of all that it starts, the least of
+each; in brackets wall clock, and the ratio to the framework's empty hooks. `--program` is the `bin`
+folder of an environment with a vibe-gate to measure, may stand several times, and is by default
+that of the interpreter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from _pairs import Side, least_of_each
+from _ways import (
+    FRAMEWORKS,
+    Program,
+    hooked_environment,
+    install_hooks,
+    make_repository,
+    programs_of,
+    run,
+)
+
+WORK = Path(__file__).resolve().parent / ".work" / "rewrites"
+GOAL = 2.0
+"""The most of the time that the framework takes with its empty hooks."""
+
+FORGET = "rm -rf .vibe-artifacts .git/vibe-gate/unrecorded; git checkout -q -f topic"
+COMMANDS = {
+    "rebase": (f"{FORGET}; git reset -q --hard source", "git rebase -q main"),
+    "cherry-pick": (f"{FORGET}; git reset -q --hard main", "git cherry-pick start..source"),
+}
+"""What makes ready, and what is measured."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--commits", default="1,20,40", help="with commas (default: 1,20,40)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, default=300, help="of each repository")
+    parser.add_argument("--program", type=Path, action="append", default=[], metavar="BIN")
+    options = parser.parse_args()
+    programs = programs_of(options.program)
+    shutil.rmtree(WORK, ignore_errors=True)
+    is_reached = True
+    for commits in map(int, options.commits.split(",")):
+        places = dict(make_places(commits, options.files, programs))
+        for command in COMMANDS:
+            sides = {name: side_of(command, *place) for name, place in places.items()}
+            is_reached &= report(f"{command} of {commits}", least_of_each(sides, options.rounds))
+    return 0 if is_reached else 1
+
+
+def make_places(
+    commits: int, files: int, programs: Sequence[Program]
+) -> Iterator[tuple[str, tuple[Path, dict[str, str]]]]:
+    """A repository for each way, and its environment."""
+    for way in ways():
+        has_gate = way == "install git" or way.endswith(", ours")
+        for program in programs if has_gate else programs[:1]:
+            name = way + (program.label if has_gate else "")
+            where = WORK / f"{commits}" / name.replace("/", "-")
+            environ = hooked_environment(WORK, program)
+            make_repository(where, environ, files)
+            if install_hooks(where, environ, way, program):
+                make_branches(where, environ, commits)
+                yield name, (where, environ)
+
+
+def ways() -> Iterator[str]:
+    """The ways to have hooks, those of one framework together."""
+    yield from ("no hooks", "install git")
+    for framework in FRAMEWORKS:
+        yield from (f"{framework}, empty", f"{framework}, ours")
+
+
+def make_branches(where: Path, environ: Mapping[str, str], commits: int) -> None:
+    """The branch `topic` of `commits` commits, and `main` with one beside them, past the hooks."""
+    git = ("git", "-c", "core.hooksPath=/dev/null")
+    run(where, environ, *git, "tag", "start")
+    run(where, environ, *git, "checkout", "-q", "-b", "topic")
+    for number in range(commits):
+        (where / f"new{number}.txt").write_text(f"new {number}\n" * 20)
+        run(where, environ, *git, "add", "-A")
+        run(where, environ, *git, "commit", "-q", "-m", f"new {number}")
+    run(where, environ, *git, "tag", "source")
+    run(where, environ, *git, "checkout", "-q", "main")
+    (where / "beside.txt").write_text("beside\n")
+    run(where, environ, *git, "add", "-A")
+    run(where, environ, *git, "commit", "-q", "-m", "beside")
+
+
+def side_of(command: str, where: Path, environ: Mapping[str, str]) -> Side:
+    before, argv = COMMANDS[command]
+    return Side(argv.split(), where, environ, before=before)
+
+
+def report(title: str, spent: Mapping[str, tuple[float, float]]) -> bool:
+    """Print a line for each way; whether the goal is reached by each that has one."""
+    print(title, flush=True)
+    is_reached = True
+    for name, (wall, cpu) in spent.items():
+        line = f"  {name:<40} {cpu:7.2f} s ({wall:6.2f})"
+        framework, _, hooks = name.partition(", ")
+        empty = spent.get(f"{framework}, empty")
+        if empty and hooks.startswith("ours"):
+            ratio = cpu / empty[1]
+            line += f"   ratio {ratio:5.2f}  goal <= {GOAL}: {'yes' if ratio <= GOAL else 'NO'}"
+            is_reached &= ratio <= GOAL
+        print(line, flush=True)
+    return is_reached
+
+
+if __name__ == "__main__":
+    sys.exit(main())
