@@ -92,7 +92,9 @@ def _literal_part(pattern: str) -> str:
     folder = start.rpartition("/")[0]
     if folder:
         return folder
-    return "/" if start.startswith("/") else "."
+    if start.startswith("/"):
+        return "/"
+    return "."
 
 
 def _target(path: object, root: Path, cwd: Path | None = None) -> Path | None:
@@ -104,4 +106,6 @@ def _target(path: object, root: Path, cwd: Path | None = None) -> Path | None:
     if path.startswith("~"):
         return None  # the tool would expand it
     target = Path(os.path.realpath((cwd or root) / path))
-    return target if target.is_relative_to(os.path.realpath(root)) else None
+    if not target.is_relative_to(os.path.realpath(root)):
+        return None
+    return target

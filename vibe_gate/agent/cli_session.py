@@ -241,7 +241,9 @@ def _tools_of_commands(turn: TurnRequest) -> list[str]:
     """Bash, if the agent lists it and has a setup: lines of commands that begin with "!" are asked
     about in no hook.
     """
-    return ["Bash"] if turn.setup is not None and "Bash" in turn.tools else []
+    if turn.setup is not None and "Bash" in turn.tools:
+        return ["Bash"]
+    return []
 
 
 async def _restore_session(session: StoredSession, folder: Path, home: Path) -> None:

@@ -119,7 +119,9 @@ def _status(report: Mapping[str, Any], ending: Path) -> str:
         ended_at = ending.with_name(f"{ending.name}.exit").stat().st_mtime
     except FileNotFoundError:
         return status
-    return "failed" if time.time() - ended_at > ENDED_S else status
+    if time.time() - ended_at > ENDED_S:
+        return "failed"
+    return status
 
 
 def _failed(

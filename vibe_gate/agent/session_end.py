@@ -179,7 +179,9 @@ def _conclude(session: ObservedSession, timeout_s: float) -> tuple[Status, str |
 def _last_words(session: ObservedSession) -> str:
     if session.failure:
         return session.failure
-    return session.stderr[-1] if session.stderr else "it said nothing"
+    if session.stderr:
+        return session.stderr[-1]
+    return "it said nothing"
 
 
 def _from_result(

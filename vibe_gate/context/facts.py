@@ -71,12 +71,16 @@ class Facts(Struct, frozen=True):
     @property
     def key(self) -> str:
         """The key of its runs."""
-        return replay_key(self.replay_of) if self.replay_of else self.change.key
+        if self.replay_of:
+            return replay_key(self.replay_of)
+        return self.change.key
 
     @property
     def asks_for_tests(self) -> CounterexampleRule | None:
         """How a test is run that a fail may bring; None if none can be."""
-        return self.tests.rule if self.tests and not self.tests.lack else None
+        if self.tests and not self.tests.lack:
+            return self.tests.rule
+        return None
 
     @property
     def node_fields(self) -> dict[str, str]:
@@ -86,7 +90,9 @@ class Facts(Struct, frozen=True):
     @property
     def checks_node(self) -> str:
         """The graph's node of its checks."""
-        return f"{self.stage}-{CHECKS_NODE}" if self.stage else CHECKS_NODE
+        if self.stage:
+            return f"{self.stage}-{CHECKS_NODE}"
+        return CHECKS_NODE
 
     @property
     def rubrics_with_judge(self) -> tuple[Rubric, ...]:

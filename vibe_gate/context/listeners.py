@@ -60,7 +60,9 @@ class StageStep(Struct, frozen=True, kw_only=True):
         if self.kind == "ready":
             return self.kind
         progress = counted(self.answers, "answer") if self.answers else "begun"
-        return f"{progress} · {self.call}" if self.tool else progress
+        if self.tool:
+            return f"{progress} · {self.call}"
+        return progress
 
 
 Tick = Callable[[StageStep], object]

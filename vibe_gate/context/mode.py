@@ -156,7 +156,9 @@ class StopMode(Mode, frozen=True):
 
     def unasked_by_rule(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """As the gate's rule for agents' turns says."""
-        return None if gate.file.hooks.stop.review == "judge" else StopAsksNoJudge()
+        if gate.file.hooks.stop.review == "judge":
+            return None
+        return StopAsksNoJudge()
 
 
 class DisputeMode(Mode, frozen=True):

@@ -151,7 +151,9 @@ class ModelAccess:
         """
         if self.is_open:
             return self.gateway.spent()
-        return self._run.record.earlier.cost if self._run.record.earlier else Cost()
+        if self._run.record.earlier:
+            return self._run.record.earlier.cost
+        return Cost()
 
     def spent_by(self, node: str) -> float:
         """USD that a node of the run's graph has cost until now."""

@@ -41,12 +41,16 @@ class Hint(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="cod
     @property
     def subject(self) -> str:
         """The commit by its name."""
-        return f"commit {self.commit[:SHOWN_ID]}" if self.commit else "this commit"
+        if self.commit:
+            return f"commit {self.commit[:SHOWN_ID]}"
+        return "this commit"
 
     @property
     def sentence(self) -> str:
         """The sign in words, with what it is about."""
-        return f"{self.subject}: recorded: {self.fact}" if self.recorded else self.fact
+        if self.recorded:
+            return f"{self.subject}: recorded: {self.fact}"
+        return self.fact
 
     def at(self, commit: str) -> AgentHint:
         """The same as it reads later, of the commit that came of what it was about."""
@@ -229,7 +233,9 @@ class RunAgentHint(Hint, frozen=True, kw_only=True, tag="run_agent"):
     @property
     def fact(self) -> str:
         """The agent."""
-        return f"this run's agent {self.agent}" if self.agent else "this run's agents"
+        if self.agent:
+            return f"this run's agent {self.agent}"
+        return "this run's agents"
 
 
 def _describe_count(files: int, all_files: int) -> str:

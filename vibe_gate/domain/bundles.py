@@ -130,7 +130,9 @@ class RunEntry(Struct, frozen=True, order=True):
     @property
     def replay_of(self) -> str:
         """The id of the run that it judged again; "" of a review."""
-        return self.key.removeprefix(REPLAY) if self.key.startswith(REPLAY) else ""
+        if not self.key.startswith(REPLAY):
+            return ""
+        return self.key.removeprefix(REPLAY)
 
     @property
     def created_at(self) -> str:

@@ -216,7 +216,9 @@ class FileDiff(Struct, frozen=True):
     @property
     def old_name(self) -> str:
         """The path on the before side."""
-        return self.path if self.old_path is None else self.old_path
+        if self.old_path is None:
+            return self.path
+        return self.old_path
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -110,7 +110,9 @@ class Event(Struct, frozen=True, kw_only=True):
         """Of verdict.decided; None of one that does not say what its rubrics came to. ValueError: it
         is none.
         """
-        return convert(self.data, DecidedVerdict) if "rubrics" in self.data else None
+        if "rubrics" not in self.data:
+            return None
+        return convert(self.data, DecidedVerdict)
 
     @property
     def output(self) -> NodeOutput | None:

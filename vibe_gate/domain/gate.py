@@ -547,14 +547,18 @@ class Gate(Struct, frozen=True):
         """Of the shared store; "" if there is none, or the definitions may be those of the change
         itself.
         """
-        return self.file.store.url if self.file.store and self.is_trusted else ""
+        if self.file.store and self.is_trusted:
+            return self.file.store.url
+        return ""
 
     @property
     def shared_prompts(self) -> SharedPrompts:
         """What of prompts a push may take along; "never" if the definitions may be those of the
         change itself.
         """
-        return self.file.share.prompts if self.is_trusted else "never"
+        if self.is_trusted:
+            return self.file.share.prompts
+        return "never"
 
     @property
     def is_trusted(self) -> bool:

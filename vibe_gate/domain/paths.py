@@ -141,7 +141,9 @@ def _compile_globs(patterns: tuple[str, ...]) -> _Globs:
 
 
 def _compile_segment(segment: str) -> Segment:
-    return None if segment == "**" else re.compile(translate(segment)).match
+    if segment == "**":
+        return None
+    return re.compile(translate(segment)).match
 
 
 def _segments(pattern: str) -> list[str]:

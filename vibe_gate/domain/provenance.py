@@ -261,9 +261,11 @@ class Mark(Struct, frozen=True):
         None if it is something else.
         """
         match = _MARK.match(name)
+        if match is None:
+            return None
         ts = datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
         hints = agent_hints(agents_in(dict.fromkeys(text.split(), "set")), ())
-        return cls(ts, *match.groups(), hints) if match else None  # type: ignore[arg-type,call-arg]
+        return cls(ts, *match.groups(), hints)  # type: ignore[arg-type,call-arg]
 
 
 _MARK = expression(r"(amend|rebase|cherry-pick)\.([0-9a-f]{40})\.([0-9a-f]{40})\Z")

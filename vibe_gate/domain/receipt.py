@@ -53,7 +53,9 @@ class RubricClaim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     @property
     def advice(self) -> list[tuple[str, str]]:
         """What only advised, by ids of rubric and criterion."""
-        return [] if self.advised is UNSET else [(self.id, name) for name in self.advised]
+        if self.advised is UNSET:
+            return []
+        return [(self.id, name) for name in self.advised]
 
 
 class Receipt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,7 +172,9 @@ def contradiction(receipt: Receipt, document: Mapping[str, Any], files: Mapping[
         return "the receipt belongs to another run"
     if digests_of(document) != (receipt.votes, receipt.findings, receipt.summary):
         return "the receipt is for another summary"
-    return "" if receipt.files == files else "the receipt is for other files"
+    if receipt.files == files:
+        return ""
+    return "the receipt is for other files"
 
 
 def statement(receipt: Receipt) -> bytes:

@@ -314,7 +314,9 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
             for criterion in self.criterion
             if criterion.needs is None or criterion.needs in known_sights
         )
-        return self if len(criteria) == len(self.criterion) else replace(self, criterion=criteria)
+        if len(criteria) == len(self.criterion):
+            return self
+        return replace(self, criterion=criteria)
 
     @property
     def judge_criteria(self) -> tuple[Criterion, ...]:

@@ -238,7 +238,9 @@ class RunComparison(Struct, frozen=True, kw_only=True):
         """0: the same outcome; 3: the repeat has none, though the run had; 1: another one."""
         if self.outcome_before == self.outcome_after:
             return PASS
-        return INCONCLUSIVE if self.outcome_after in ("inconclusive", "error") else FAIL
+        if self.outcome_after in ("inconclusive", "error"):
+            return INCONCLUSIVE
+        return FAIL
 
 
 def compare_with_repeat(

@@ -148,11 +148,14 @@ def _order_to(command: CommandRecord, write: LastWrite) -> Order:
         return "unknown"
     if command.ended_at <= write.at:
         return "before"
-    if command.began_at is None:
-        return "unknown" if write.is_exact else "after"
+    began_at = command.began_at
     if write.is_exact:
-        return "after" if command.began_at >= write.at else "unknown"
-    return "after" if command.began_at + LATENCY >= write.at else "before"
+        if began_at is not None and began_at >= write.at:
+            return "after"
+        return "unknown"
+    if began_at is None or began_at + LATENCY >= write.at:
+        return "after"
+    return "before"
 
 
 def judge_tests(record: CapturedRecord, commands: Sequence[str] = ()) -> TestsRecord:

@@ -174,7 +174,9 @@ def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
     distinct_bases = set(bases)
     if "unknown" in distinct_bases:
         return "unknown"
-    return "known" if "known" in distinct_bases else "none"
+    if "known" in distinct_bases:
+        return "known"
+    return "none"
 
 
 class CacheUse(Struct, frozen=True, kw_only=True):

@@ -192,7 +192,9 @@ def _chosen(hint: Any, value: object) -> Any:
     arrays = [member for member in members if get_origin(member) is tuple]
     if not arrays:
         return hint
-    return str if isinstance(value, str) else arrays[0]
+    if isinstance(value, str):
+        return str
+    return arrays[0]
 
 
 def _items(
@@ -274,7 +276,9 @@ def _refused_word(words: Sequence[str], value: object) -> str:
         expected = f"{', '.join(quoted_words[:-1])} or {expected}"
     mistake = f"must be {expected}, not {_describe_value(value)}"
     advice = advise_nearest(value, words)
-    return f"{mistake}\n{advice}" if advice else mistake
+    if advice:
+        return f"{mistake}\n{advice}"
+    return mistake
 
 
 # Words

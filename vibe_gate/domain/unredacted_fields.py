@@ -223,7 +223,9 @@ def _member(name: str, value: Any, redact: Redact) -> Any:  # noqa: ANN401 - any
     if value is None or isinstance(value, (bool, int, float)):
         return value
     (safe_value,) = redact({name: value}).values()
-    return tuple(safe_value) if isinstance(value, tuple) else safe_value
+    if isinstance(value, tuple):
+        return tuple(safe_value)
+    return safe_value
 
 
 def redacted_summary(summary: Summary, redact: Redact) -> Summary:

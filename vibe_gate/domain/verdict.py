@@ -655,4 +655,6 @@ class RubricResult(Struct, frozen=True, kw_only=True):
 def short(text: str, most: int = MAX_REASON) -> str:
     """The text on one line, cut to `most` characters, by default to the length of a reason."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[: most - 1] + "…"
+    if len(flat) <= most:
+        return flat
+    return flat[: most - 1] + "…"

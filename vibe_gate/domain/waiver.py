@@ -50,7 +50,9 @@ class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whose act it was."""
         if self.local:
             return "overridden"
-        return "approved" if _POLICY.fullmatch(self.finding) else "suppressed"
+        if _POLICY.fullmatch(self.finding):
+            return "approved"
+        return "suppressed"
 
     @property
     def account(self) -> str:

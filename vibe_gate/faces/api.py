@@ -337,7 +337,9 @@ async def judge(
         progress=unheard,
     )
     _log_notes(run)
-    return run.review.summary if answer is None else read_judgement(run, answer)
+    if answer is None:
+        return run.review.summary
+    return read_judgement(run, answer)
 
 
 def _log_notes(run: WorkflowRun) -> None:

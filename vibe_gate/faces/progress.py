@@ -84,7 +84,9 @@ def _line_progress(environment: Environment, *, quiet: bool) -> Progress:
     """Lines where nothing can be redrawn."""
     if quiet:
         return unheard
-    return _timed(time.monotonic()) if environment.in_ci else _plain
+    if environment.in_ci:
+        return _timed(time.monotonic())
+    return _plain
 
 
 @contextmanager

@@ -133,7 +133,9 @@ def _entry_problem(key: str, value: str | list[str] | None, is_twice: bool) -> s
     if not key:
         return "not front matter: write key: value, and indent what belongs to it"
     if key not in HONOURED:
-        return "" if key == "color" else "vibe-gate cannot honour this key of a Claude Code agent"
+        if key == "color":
+            return ""
+        return "vibe-gate cannot honour this key of a Claude Code agent"
     if is_twice:
         return "is there twice"
     return "is not text or a list of words" if value is None else ""

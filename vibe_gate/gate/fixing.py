@@ -77,7 +77,9 @@ def left_alone_in(message: str) -> str:
 def without_left_alone(message: str) -> str:
     """An agent's last message without what it says it left alone."""
     heading = _last_heading(message)
-    return message if heading is None else message[: heading.start()].rstrip()
+    if heading is None:
+        return message
+    return message[: heading.start()].rstrip()
 
 
 def _last_heading(message: str) -> re.Match[str] | None:

@@ -120,20 +120,31 @@ def _read_value(head: str, inner_lines: Sequence[str]) -> str | list[str] | None
     """A value in the part of YAML that such files use: text, quoted or as a block, and lists of
     words.
     """
-    if head[:1] in ("|", ">"):
-        body = dedent("\n".join(inner_lines)).strip("\n")
-        return body if head[0] == "|" else " ".join(body.split())
+    if head.startswith("|"):
+        return _read_block(inner_lines)
+    if head.startswith(">"):
+        return " ".join(_read_block(inner_lines).split())
     lines = [line.strip() for line in inner_lines if line.strip()]
     joined = " ".join([head, *lines])
     if head.startswith("["):
-        if not joined.endswith("]"):
-            return None
-        return [_read_scalar(word) for word in joined[1:-1].split(",") if word.strip()]
+        return _read_list(joined)
     if head or not lines:
         return _read_scalar(joined)
     if not all(line.startswith("- ") for line in lines):
         return None
     return [_read_scalar(line[2:]) for line in lines]
+
+
+def _read_block(lines: Sequence[str]) -> str:
+    """Text on indented lines, without their indentation."""
+    return dedent("\n".join(lines)).strip("\n")
+
+
+def _read_list(text: str) -> list[str] | None:
+    """The words between brackets; None if the closing one is missing."""
+    if not text.endswith("]"):
+        return None
+    return [_read_scalar(word) for word in text[1:-1].split(",") if word.strip()]
 
 
 def _read_scalar(text: str) -> str:
@@ -142,5 +153,7 @@ def _read_scalar(text: str) -> str:
     match = _QUOTED.match(stripped)
     if match:
         with suppress(ValueError):
-            return str(json.loads(match[1])) if match[1] else match[2].replace("''", "'")
+            if match[1]:
+                return str(json.loads(match[1]))
+            return match[2].replace("''", "'")
     return _COMMENT.sub("", stripped).strip()

@@ -88,7 +88,9 @@ def _fit_diff(diff: str) -> str:
 
 
 def _describe_side(side: FileVersion | None) -> str:
-    return f"{side.mode:o} {side.blob}" if side else "-"
+    if side:
+        return f"{side.mode:o} {side.blob}"
+    return "-"
 
 
 def policy_impact(

@@ -131,7 +131,9 @@ class Source(Struct, frozen=True):
         with suppress(LookupError, TypeError):
             if location[0] in ("criterion", "stage"):
                 owner_id = self.tables[str(location[0])][location[1]]["id"]
-                return quoted(owner_id) if isinstance(owner_id, str) else ""
+                if not isinstance(owner_id, str):
+                    return ""
+                return quoted(owner_id)
         return ""
 
     def values(self, *path: str | None) -> list[tuple[Location, Any]]:
@@ -198,7 +200,9 @@ def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401 - whatever TOML has
         return {key: _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item, depth + 1) for item in value]
-    return str(value) if isinstance(value, (date, time)) else value
+    if isinstance(value, (date, time)):
+        return str(value)
+    return value
 
 
 def _syntax_mistake(path: str, text: str, error: str) -> Mistake:

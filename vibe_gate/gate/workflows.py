@@ -298,7 +298,9 @@ def _file_problem(path: str, raw: bytes | None, *, is_image: bool) -> str:
         )
     if not is_image:
         text = read_text(path, raw)
-        return f"{quoted(path)}: {text.message}" if isinstance(text, Mistake) else ""
+        if not isinstance(text, Mistake):
+            return ""
+        return f"{quoted(path)}: {text.message}"
     if path.lower().rpartition(".")[2] not in IMAGE_TYPES:
         return f"{quoted(path)} is not a png, jpeg, gif or webp file"
     if len(raw) > MAX_IMAGE_BYTES:

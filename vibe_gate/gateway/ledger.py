@@ -94,7 +94,9 @@ class Account:
     @property
     def remaining_usd(self) -> float:
         """What its ceiling leaves, USD."""
-        return math.inf if self.ceiling_usd is None else self.ceiling_usd - self.bound
+        if self.ceiling_usd is None:
+            return math.inf
+        return self.ceiling_usd - self.bound
 
     @property
     def bound(self) -> float:

@@ -137,4 +137,6 @@ def _events(blocks: list[bytes]) -> Iterator[dict[str, Any]]:
 
 def _count(counts: Mapping[str, Any], name: str) -> int:
     value = counts.get(name)
-    return min(value, MAX_TOKENS) if isinstance(value, int) and value > 0 else 0
+    if isinstance(value, int) and value > 0:
+        return min(value, MAX_TOKENS)
+    return 0

@@ -67,10 +67,14 @@ def canonical_mode(mode: int) -> int:
     attackers may.
     """
     if stat.S_ISREG(mode):
-        return EXECUTABLE_MODE if mode & stat.S_IXUSR else REGULAR_MODE
+        if mode & stat.S_IXUSR:
+            return EXECUTABLE_MODE
+        return REGULAR_MODE
     if stat.S_ISLNK(mode):
         return SYMLINK_MODE
-    return TREE_MODE if stat.S_ISDIR(mode) else SUBMODULE_MODE
+    if stat.S_ISDIR(mode):
+        return TREE_MODE
+    return SUBMODULE_MODE
 
 
 def missing_object(name: str) -> InfrastructureError:

@@ -136,7 +136,9 @@ class Revisions:
 
     def tree_of(self, commit: str) -> str:
         """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
-        return self._content_of(commit).tree if commit else EMPTY_TREE
+        if commit:
+            return self._content_of(commit).tree
+        return EMPTY_TREE
 
     def tree(self, treeish: str) -> Tree:
         """The tree of a commit id, a tree id (also of a snapshot) or any other revision.

@@ -161,7 +161,9 @@ class WorkingTree:
     def tree(self, base: str) -> str:
         """Its tree id. `base` is any tree of which it keeps much."""
         differences = self._differences(base)
-        return self._import_tree(base, differences) if differences else base
+        if differences:
+            return self._import_tree(base, differences)
+        return base
 
     def holds(self, tree: str) -> bool:
         """Whether the files are now those of `tree`; ignore rules and flags count as they did at

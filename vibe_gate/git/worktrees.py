@@ -89,7 +89,9 @@ def main_working_tree(common_dir: Path, git: Program) -> Path | None:
         top = common_dir.parent
     else:
         return None
-    return Path(os.path.realpath(top)) if os.path.isdir(top) else None  # noqa: PTH112 (says no where nobody may look)
+    if not os.path.isdir(top):  # noqa: PTH112 (says no where nobody may look)
+        return None
+    return Path(os.path.realpath(top))
 
 
 def inner_worktrees(place: RepositoryPlace) -> list[bytes]:
@@ -168,7 +170,9 @@ def _path_in(file: Path, prefix: str) -> Path | None:
     if not text.startswith(prefix):
         return None
     path = text.removeprefix(prefix).rstrip("\n")
-    return Path(os.path.normpath(file.parent / path)) if path and "\0" not in path else None
+    if path and "\0" not in path:
+        return Path(os.path.normpath(file.parent / path))
+    return None
 
 
 def _is_inside(path: str, folder: str) -> bool:

@@ -115,7 +115,9 @@ def without_asking(
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Answers(unasked=CheckFails(check=failed_check))
     cause = None if request.force else request.mode.unasked_as_reviewed()
-    return None if cause is None else Answers(unasked=cause, chosen=True)
+    if cause is None:
+        return None
+    return Answers(unasked=cause, chosen=True)
 
 
 def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:

@@ -119,7 +119,9 @@ def find_runner(command: Sequence[str]) -> Runner:
     words = {word.rpartition("/")[2] for word in command}
     if words & {"pytest", "py.test"}:
         return "pytest"
-    return "unittest" if "unittest" in words else "other"
+    if "unittest" in words:
+        return "unittest"
+    return "other"
 
 
 def read_run(runner: Runner, code: int | None, output: str, failure: str) -> RunReading:
@@ -315,7 +317,9 @@ def name_test_file(path: str, test: str) -> str:
     file_name = path.rpartition("/")[2]
     safe_name = re.sub(r"[^A-Za-z0-9._-]", "-", file_name)[-80:]
     digest = _digest(test)
-    return safe_name if digest in safe_name else f"{digest}-{safe_name}"
+    if digest in safe_name:
+        return safe_name
+    return f"{digest}-{safe_name}"
 
 
 def _digest(test: str) -> str:

@@ -291,7 +291,9 @@ class _CriterionNames:
         names = {(rubric_id, finding.criterion) for rubric_id in finding.rubric_ids}
         if names.isdisjoint(self.failed):
             # Of a judge that is undecided after a second look, or of no criterion.
-            return "warning" if names & self.judged else finding.raw.level
+            if names & self.judged:
+                return "warning"
+            return finding.raw.level
         blocking_names = names & self.blocking
         proof = finding.raw.proof
         if proof is UNSET or proof.status != "proven":

@@ -101,7 +101,9 @@ class NamedLines:
     def _kind(self, line: NamedLine, name: str) -> str:
         outline = self._outlines.get(line.path)
         if outline is None:
-            return "unparsed" if is_code(line.path) else "text"
+            if is_code(line.path):
+                return "unparsed"
+            return "text"
         if outline.defines(name, line.line):
             return "definition"
         if line.line in outline.names.get(name, ()) or outline.imports_on(line.line):

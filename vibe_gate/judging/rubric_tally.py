@@ -52,9 +52,11 @@ def effect_of(criterion: Criterion, result: CriterionResult, *, is_waived: bool 
     if is_waived or result.outcome == "not_applicable":
         return "none"
     if result.unanswered:  # a missing answer never passes
-        return "breaks" if result.outcome == "error" else "leaves open"
+        return _effect_of_gap(result)
     if result.outcome == "pass":
-        return "none" if criterion.needs else "raises"  # claims pass nothing
+        if criterion.needs:  # claims pass nothing
+            return "none"
+        return "raises"
     if result.outcome == "fail" and criterion.proof == "required" and not is_proven(result):
         return "none"
     if result.is_advice:
@@ -62,8 +64,17 @@ def effect_of(criterion: Criterion, result: CriterionResult, *, is_waived: bool 
     if result.outcome == "fail":
         return "stops" if result.must else "lowers"
     if result.must:
-        return "breaks" if result.outcome == "error" else "leaves open"
-    return "doubts" if _has_voided_fail(criterion, result) else "undecided"
+        return _effect_of_gap(result)
+    if _has_voided_fail(criterion, result):
+        return "doubts"
+    return "undecided"
+
+
+def _effect_of_gap(result: CriterionResult) -> Effect:
+    """What a result does to its rubric that had to be an answer and is none."""
+    if result.outcome == "error":
+        return "breaks"
+    return "leaves open"
 
 
 def _has_voided_fail(criterion: Criterion, result: CriterionResult) -> bool:
@@ -255,4 +266,6 @@ def exit_code(outcome: RunOutcome, *, needs_approval: bool, intact: bool) -> int
         return errors.FAIL
     if needs_approval:
         return errors.POLICY_CHANGED
-    return errors.PASS if outcome == "pass" else errors.INCONCLUSIVE
+    if outcome == "pass":
+        return errors.PASS
+    return errors.INCONCLUSIVE

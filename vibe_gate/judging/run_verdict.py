@@ -59,7 +59,9 @@ class RunVerdict(Struct, frozen=True):
     @property
     def outcome(self) -> RunOutcome:
         """The run's; an error if what was reviewed is not there any more."""
-        return run_outcome(self.rubrics) if self.intact else "error"
+        if self.intact:
+            return run_outcome(self.rubrics)
+        return "error"
 
     @property
     def exit_code(self) -> int:

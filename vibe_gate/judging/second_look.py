@@ -590,7 +590,9 @@ async def _hold_look(
 
 
 def _choose_system_prompt(conversation: _JointLook) -> str:
-    return LOOK_PROMPT if conversation.questions[0].dispute is UNSET else DISPUTE_PROMPT
+    if conversation.questions[0].dispute is UNSET:
+        return LOOK_PROMPT
+    return DISPUTE_PROMPT
 
 
 def _write_prompt(conversation: _JointLook, context: _LookContext) -> str:

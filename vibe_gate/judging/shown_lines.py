@@ -107,7 +107,9 @@ def _read_files(
 def _find_tree_path(path: str, side: Side, change: Change) -> str:
     """The path in the tree of that side: before the change a renamed file had another one."""
     file = change.file(path)
-    return path if file is None or side == "after" else file.old_name
+    if file is None or side == "after":
+        return path
+    return file.old_name
 
 
 def _choose_window(evidence: CheckedEvidence, file: _ShownFile) -> tuple[int, int]:

@@ -117,7 +117,9 @@ def enclosing_range(path: str, text: str, line: int) -> tuple[int, int] | None:
     """
     (outline,) = parse_files([SourceFile(path, text.encode("utf-8", "surrogateescape"))])
     definition = outline.enclosing(line) if outline is not None else None
-    return (definition.first, definition.last) if definition is not None else None
+    if definition is None:
+        return None
+    return (definition.first, definition.last)
 
 
 def find_surroundings(

@@ -57,7 +57,9 @@ class _JudgeRecord(Struct, frozen=True):
     def state(self) -> TrustState:
         if self.calibration is None:
             return "stale" if self.stale else "uncalibrated"
-        return "unsteady" if self.calibration.is_unsteady else "calibrated"
+        if self.calibration.is_unsteady:
+            return "unsteady"
+        return "calibrated"
 
 
 def _badge(

@@ -97,7 +97,9 @@ def _outranked(other_parts: Sequence[Vote]) -> Outcome | UnsetType:
     for part in other_parts:
         outcomes.add("error" if part.said is None else part.outcome)
     outcomes -= {"pass", "not_applicable"}
-    return _worst_outcome(outcomes) if outcomes else UNSET
+    if outcomes:
+        return _worst_outcome(outcomes)
+    return UNSET
 
 
 def counted_outcome(vote: Vote) -> Outcome:

@@ -89,7 +89,9 @@ class WalledTests:
         return variables
 
     def _python(self) -> str:
-        return str(self._folder / "bin" / "python") if self._folder else "python"
+        if self._folder:
+            return str(self._folder / "bin" / "python")
+        return "python"
 
     def _command_of(self, python: str) -> tuple[str, ...]:
         return build_test_command(self._rule, python, has_pytest=bool(self._has_pytest))

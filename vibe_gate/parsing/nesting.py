@@ -99,7 +99,9 @@ def _pick_innermost(open_definitions: Sequence[Definition]) -> Definition | None
 def _closeness(definition: Definition) -> int:
     if definition.role != "function":
         return 0
-    return 2 if definition.name else 1
+    if definition.name:
+        return 2
+    return 1
 
 
 def _find_type_around(

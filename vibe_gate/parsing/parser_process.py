@@ -315,7 +315,9 @@ def _requires(node: SgNode) -> bool:
 def _last_line(node: SgNode) -> int:
     """The last line that has text of the node."""
     end = node.range().end
-    return end.line + 1 if end.column else max(end.line, node.range().start.line + 1)
+    if end.column:
+        return end.line + 1
+    return max(end.line, node.range().start.line + 1)
 
 
 def _defined_name(node: SgNode) -> str:

@@ -346,7 +346,9 @@ def _run_id(status: CommitStatus) -> str:
 
 def _distance(status: CommitStatus) -> int:
     """How far the receipt's change is from the commit: 0 for the closest match."""
-    return MATCHES.index(status.match) if status.match else len(MATCHES)
+    if status.match:
+        return MATCHES.index(status.match)
+    return len(MATCHES)
 
 
 def _is_failure_of_same_trees(status: CommitStatus) -> bool:

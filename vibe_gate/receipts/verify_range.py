@@ -97,7 +97,9 @@ class Verification(Struct, frozen=True):
         statuses = {status.status for _, status in self.commits}
         if "forged" in statuses:
             return INTEGRITY
-        return PASS if statuses <= GOOD else FAIL
+        if statuses <= GOOD:
+            return PASS
+        return FAIL
 
 
 def verify_commits(

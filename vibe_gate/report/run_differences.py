@@ -89,7 +89,9 @@ def _stage_words(stage: StageComparison) -> str:
     if stage.has_other_message:
         words.append("another last message")
     text = ", ".join(words)
-    return f"{text} ({stage.reason})" if stage.has_other_outcome and stage.reason else text
+    if stage.has_other_outcome and stage.reason:
+        return f"{text} ({stage.reason})"
+    return text
 
 
 def _render_message(stage: StageComparison) -> Iterator[str]:
@@ -131,7 +133,9 @@ def _list_models(use: RunUse) -> str:
 
 def _usd_words(use: RunUse) -> str:
     text = f"${use.usd:.4f}" if use.is_exact else f"at most ${use.usd:.4f}"
-    return f"{text} (recorded, not paid)" if use.is_recorded else text
+    if use.is_recorded:
+        return f"{text} (recorded, not paid)"
+    return text
 
 
 def build_comparison_document(comparison: RunComparison) -> dict[str, Any]:

@@ -54,7 +54,9 @@ def graph_of(result: RunResult, summary: Summary | None) -> Graph:
     graph = result.graph()
     if result.state == "incomplete":
         graph = graph.broken_off()
-    return add_outcomes(graph, summary) if summary else graph
+    if summary:
+        return add_outcomes(graph, summary)
+    return graph
 
 
 def list_nodes(graph: Graph, columns: int) -> list[str]:

@@ -127,7 +127,9 @@ class AgentWrites:
             if shared > most_shared:
                 most_shared = shared
                 best_writes = writes
-        return Chain(best_writes) if most_shared > len(digests) / 2 else None
+        if most_shared <= len(digests) / 2:
+            return None
+        return Chain(best_writes)
 
     @cached_property
     def _writes_of_others(self) -> dict[str, list[AgentWrite]]:

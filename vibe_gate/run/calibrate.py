@@ -61,7 +61,9 @@ class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def without_second_look(self, criterion: str) -> Outcome:
         """How the criterion would have come out."""
-        return "fail" if criterion in self.refuted else self.outcomes[criterion]
+        if criterion in self.refuted:
+            return "fail"
+        return self.outcomes[criterion]
 
 
 class Asking(Struct, frozen=True, eq=False):

@@ -221,7 +221,9 @@ def _describe_turns(turns: Iterable[CapturedTurn], until: int) -> Iterator[str]:
 
 def _describe_call(call: CapturedToolCall) -> str:
     line = f"- {call.tool} {call.subject[:MAX_CALL]}"
-    return f"{line} (failed)" if call.failed else line
+    if call.failed:
+        return f"{line} (failed)"
+    return line
 
 
 def _agent_sessions(

@@ -365,4 +365,6 @@ def _end_of_second(second: int) -> float:
     """No later write can be in a commit of that second; any write can be in a commit without a date
     (0).
     """
-    return second + SAME_SECOND if second else math.inf
+    if second:
+        return second + SAME_SECOND
+    return math.inf

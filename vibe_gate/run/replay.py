@@ -184,7 +184,9 @@ class StoredRun(Struct, frozen=True):
     def kind(self) -> str:
         """What was reviewed: worktree, range, staged or commit; "" if the run does not say it."""
         change = self.run_document.get("change")
-        return str(change.get("kind", "")) if isinstance(change, dict) else ""
+        if not isinstance(change, dict):
+            return ""
+        return str(change.get("kind", ""))
 
 
 async def replay_run_in(

@@ -221,7 +221,9 @@ def _gate_of(
         stored.gate if stored else gate_for(repository, change, base=base, definitions=definitions)
     )
     judge_model = request.mode.judge_model
-    return gate.judged_by(judge_model) if judge_model else gate
+    if judge_model:
+        return gate.judged_by(judge_model)
+    return gate
 
 
 def _rubrics_of(gate: Gate, change: Change, request: ReviewRequest) -> tuple[Rubric, ...]:

@@ -117,7 +117,9 @@ def _last_of_snapshots(
 def _kind(result: RunResult) -> str:
     """Whether of the index or the working tree, as the run says; "" if it does not."""
     change = result.run_document.get("change")
-    return read_text_of(change, "kind") if isinstance(change, dict) else ""
+    if not isinstance(change, dict):
+        return ""
+    return read_text_of(change, "kind")
 
 
 def _paths(summary: Summary) -> set[str]:

@@ -311,7 +311,9 @@ def _changed_file(file: FileDiff) -> ChangedFile:
 
 def unrecorded_note(run: RunContext) -> str:
     """Why the run is not recorded, or not wholly; "" if it is."""
-    return run.redactor.text(f"Unrecorded: {run.record.lost}") if run.record.lost else ""
+    if not run.record.lost:
+        return ""
+    return run.redactor.text(f"Unrecorded: {run.record.lost}")
 
 
 def notes_of_verdict(verdict: RunVerdict, run: RunContext) -> Iterator[str]:

@@ -174,4 +174,6 @@ def _weakest_isolation(agents: Iterable[Agent], gate: Gate) -> Isolation:
     levels = {isolation_of(agent, gate) for agent in agents}
     if "clone" in levels:
         return "clone"
-    return "sandbox" if "sandbox" in levels else "none"
+    if "sandbox" in levels:
+        return "sandbox"
+    return "none"

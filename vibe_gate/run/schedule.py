@@ -72,7 +72,9 @@ def _reason_to_skip(rule: StageRule, earlier_results: Mapping[str, StageResult])
     for stage_id, condition in rule.conditions:
         if not earlier_results[stage_id].fulfils(condition):
             unmet_conditions.append(f"{stage_id}.{condition}")
-    return f"not {', '.join(unmet_conditions)}" if unmet_conditions else ""
+    if not unmet_conditions:
+        return ""
+    return f"not {', '.join(unmet_conditions)}"
 
 
 async def _run_once(

@@ -210,7 +210,9 @@ class Stages:
         for material in self.repair.sessions if self.repair else ():
             prompts += material.prompts
         public_text = self.run.redactor.text(text)
-        return leave_out_repeats(public_text, prompts, change_texts) if prompts else public_text
+        if prompts:
+            return leave_out_repeats(public_text, prompts, change_texts)
+        return public_text
 
     def authors_of(self, tree: RunTree) -> AgentAuthored:
         """Who wrote the change as it is now: an agent, if one of the run added to it."""
@@ -364,4 +366,6 @@ def _node_status(result: StageResult) -> str:
     """Of an agent's node."""
     if result.outcome == "pass":
         return "DONE"
-    return "CANCELLED" if end_kind(result.status) == "stopped" else "ERROR"
+    if end_kind(result.status) == "stopped":
+        return "CANCELLED"
+    return "ERROR"

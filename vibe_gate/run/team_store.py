@@ -101,4 +101,6 @@ def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
 
 def store_notes(world: World) -> tuple[str, ...]:
     """Sentences about the shared store that nobody was told yet."""
-    return world.state.answers.shared.take_remarks() if world.state.answers.shared else ()
+    if not world.state.answers.shared:
+        return ()
+    return world.state.answers.shared.take_remarks()

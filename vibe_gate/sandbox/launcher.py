@@ -155,7 +155,9 @@ def main(order: dict[str, Any]) -> int:
     _report(report, code=code)
     if report != _NO_REPORT:
         return 0
-    return code if code >= 0 else 128 - code
+    if code >= 0:
+        return code
+    return 128 - code
 
 
 _WAITED = {signal.SIGCHLD, signal.SIGTERM}

@@ -259,7 +259,9 @@ def is_published_value(value: str) -> bool:
 def without_prefix(value: str) -> str:
     """The value without what a ciphertext begins with, and without its closing bracket."""
     prefix = _PREFIX.match(value)
-    return value[prefix.end() :].rstrip(")]") if prefix else value
+    if prefix:
+        return value[prefix.end() :].rstrip(")]")
+    return value
 
 
 _SHORTEST_TRANSIT = 40

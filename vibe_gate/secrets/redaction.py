@@ -287,7 +287,9 @@ def _raw(secret: str) -> bytes:
     except UnicodeEncodeError:  # not from an environment's bytes, but from JSON in it
         raw = secret.encode("utf-8", "surrogatepass")
     # A value that is no UTF-8 must not match half a character of a text that is.
-    return raw if secret.isprintable() else raw.strip(_NOT_ASCII)
+    if secret.isprintable():
+        return raw
+    return raw.strip(_NOT_ASCII)
 
 
 def _plain(secret: str) -> str:

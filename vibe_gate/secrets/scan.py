@@ -844,7 +844,9 @@ def _span_of_name(lowered: str, match: re.Match[str]) -> tuple[int, int]:
     if "name" in match.re.groupindex:
         return match.span("name")
     paired = _PAIRED.search(lowered, max(0, match.start() - 200), match.start())
-    return paired.span("name") if paired else (0, 0)
+    if paired:
+        return paired.span("name")
+    return (0, 0)
 
 
 def _kind_of_name(name: str, value: str, *, is_quoted: bool) -> str | None:

@@ -57,7 +57,9 @@ def session_errors(name: str) -> Iterator[None]:
 
 def log_name(subpath: str) -> str:
     """The file of the main transcript (""), or of a subagent's."""
-    return f"messages.{quote(subpath, safe='')}.jsonl" if subpath else MESSAGES
+    if subpath:
+        return f"messages.{quote(subpath, safe='')}.jsonl"
+    return MESSAGES
 
 
 def list_subpaths(folder: SessionFiles) -> list[str]:

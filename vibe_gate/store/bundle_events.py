@@ -263,7 +263,9 @@ def _ending_until_now(call: ToolCall, *, is_denied: bool) -> CallEnding:
     ending = _recorded_ending(call)
     if ending is not None:
         return ending
-    return "denied" if is_denied else "in-progress"
+    if is_denied:
+        return "denied"
+    return "in-progress"
 
 
 def _final_ending(call: ToolCall, *, lacks_end: bool) -> CallEnding:
@@ -271,7 +273,9 @@ def _final_ending(call: ToolCall, *, lacks_end: bool) -> CallEnding:
     ending = _recorded_ending(call)
     if ending is not None:
         return ending
-    return "missing-post" if lacks_end else "denied"
+    if lacks_end:
+        return "missing-post"
+    return "denied"
 
 
 def _recorded_ending(call: ToolCall) -> CallEnding | None:
@@ -280,7 +284,9 @@ def _recorded_ending(call: ToolCall) -> CallEnding | None:
         return "orphan-post"
     if call.hook_ref.post is None:
         return None
-    return "completed" if call.ok else "failed"
+    if call.ok:
+        return "completed"
+    return "failed"
 
 
 def _read_denied_calls(turn: BundleLocation) -> frozenset[str]:

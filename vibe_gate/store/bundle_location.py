@@ -48,7 +48,9 @@ class BundleLocation(Struct, frozen=True):
     @property
     def directory(self) -> Path:
         """For people and messages; nothing is opened through it."""
-        return self.root / self.inside if self.inside else self.root
+        if self.inside:
+            return self.root / self.inside
+        return self.root
 
     def folder(self) -> Folder:
         """The bundle's folder, open. StorageError."""
@@ -285,7 +287,9 @@ def read_bundle_state(bundle: Folder, run: Folder | None = None) -> BundleState:
 
 def read_unsealed_state(run: Folder) -> Literal["running", "incomplete"]:
     """Of a run without a summary: whether its writer lives. OSError."""
-    return "running" if Lock.is_held(run) else "incomplete"
+    if Lock.is_held(run):
+        return "running"
+    return "incomplete"
 
 
 def open_bundle_folder(root: Path) -> Folder:

@@ -167,7 +167,9 @@ def part_of(name: str) -> Part | None:
     folder, _, base = name.rpartition("/")
     if _TURN.fullmatch(folder) is None:
         return None
-    return "text" if is_step_patch(base) else _TURN_FILES.get(base)
+    if is_step_patch(base):
+        return "text"
+    return _TURN_FILES.get(base)
 
 
 class Entry(Struct, frozen=True):

@@ -77,7 +77,9 @@ def find_seal_fault(entry: bundle_names.Entry, sealed_digest: str | None) -> str
     """
     if sealed_digest is None:
         return _ADDED
-    return "" if digest_file(entry.folder, entry.base) == sealed_digest else _CHANGED
+    if digest_file(entry.folder, entry.base) == sealed_digest:
+        return ""
+    return _CHANGED
 
 
 def find_receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, str]) -> str:

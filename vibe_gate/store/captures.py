@@ -151,7 +151,9 @@ def agent_of(session: str) -> str:
     The ids of Claude Code's sessions stand alone; a dot is in no id (`spool.SAFE`).
     """
     agent, dot, _ = session.partition(".")
-    return agent if dot and agent in AGENTS else CLAUDE
+    if dot and agent in AGENTS:
+        return agent
+    return CLAUDE
 
 
 def own_id(session: str) -> str:

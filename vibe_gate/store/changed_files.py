@@ -357,7 +357,9 @@ class Files(Struct, frozen=True):
 
         Globs are `src/**`, `*.py`, as in rubrics (`paths.matches`).
         """
-        return self.filter(globs) if globs else list(self._all)
+        if globs:
+            return self.filter(globs)
+        return list(self._all)
 
     @property
     def changed_count(self) -> int:

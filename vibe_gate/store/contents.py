@@ -274,7 +274,9 @@ def _redact_section(data: bytes, redact: Callable[[bytes], bytes]) -> bytes:
         return data  # not a section of git's: text, which is redacted as such
     if len(unpacked) > LARGEST_CONTENT:
         return REDACTED_SECTION
-    return data if redact(unpacked) == unpacked else REDACTED_SECTION
+    if redact(unpacked) == unpacked:
+        return data
+    return REDACTED_SECTION
 
 
 def _unpack_section(data: bytes) -> bytes | None:

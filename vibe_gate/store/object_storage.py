@@ -242,7 +242,9 @@ def _get(store: ObjectStore, name: str, most: int) -> bytes | None:
         response = obstore.get(store, name)
     except FileNotFoundError:
         return None
-    return bytes(response.bytes()) if response.meta["size"] <= most else b""
+    if response.meta["size"] > most:
+        return b""
+    return bytes(response.bytes())
 
 
 def _list_bucket(store: ObjectStore, folder: str, after: str) -> Iterator[StoredObject]:

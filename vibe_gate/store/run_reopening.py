@@ -269,4 +269,6 @@ def _cost_of(turns: list[_RecordedTurn]) -> Cost:
 def _common_basis(bases: set[str]) -> CostBasis:
     if "unknown" in bases:
         return "unknown"
-    return "known" if bases else "none"
+    if bases:
+        return "known"
+    return "none"

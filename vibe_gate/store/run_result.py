@@ -238,7 +238,9 @@ class RunResult:
         failed_turn = self._failed_turn()
         if failed_turn is not None:
             return failed_turn.status
-        return "done" if self.is_run else self._turn_summary().status
+        if self.is_run:
+            return "done"
+        return self._turn_summary().status
 
     @property
     def error(self) -> str:
@@ -304,7 +306,9 @@ class RunResult:
         """
         try:
             graph = fold_events(self._bundle.bare().events())
-            return graph if self.complete else replace(graph, verdict=None)
+            if self.complete:
+                return graph
+            return replace(graph, verdict=None)
         except ValueError as error:
             raise corrupt_bundle_error(
                 self._bundle.path(bundle_names.EVENTS), str(error)

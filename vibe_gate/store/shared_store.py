@@ -282,7 +282,9 @@ class SharedStore:
         data = self._objects.get(name, MAX_ANSWER_BYTES)
         body = None if data is None else self._read_body(name, data)
         try:
-            return None if body is None else decode_document(QuestionClaim, body)
+            if body is None:
+                return None
+            return decode_document(QuestionClaim, body)
         except ValueError:
             return None
 
@@ -358,7 +360,9 @@ class SharedStore:
     def _label(self, name: str, data: bytes) -> Label | None:
         body = self._read_body(name, data)
         try:
-            return None if body is None else decode_document(Label, body)
+            if body is None:
+                return None
+            return decode_document(Label, body)
         except ValueError:  # of a later version
             return None
 

@@ -78,7 +78,9 @@ def _sealed_graph(run: Folder) -> bytes | None:
         digests = read_object(run, bundle_names.SUMMARY).get("digests")
     except ValueError:
         return None
-    return rebuild_graph(run, digests) if isinstance(digests, dict) else None
+    if not isinstance(digests, dict):
+        return None
+    return rebuild_graph(run, digests)
 
 
 def _move_to_quarantine(

@@ -68,7 +68,9 @@ class StoredWrite(Struct, frozen=True):
     @property
     def final_lines(self) -> DigestedLines | None:
         """The file's lines as the write left them."""
-        return self.after if self.settled is None else self.settled
+        if self.settled is None:
+            return self.after
+        return self.settled
 
 
 class WriteLine(Struct, frozen=True, omit_defaults=True):

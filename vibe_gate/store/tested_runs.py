@@ -34,7 +34,9 @@ def read_tested_run(bundles: Bundles, entry: RunEntry) -> TestedRun | None:
         annotation = None
         for line in read_lines(bundle, bundle_names.ANNOTATIONS):
             annotation = parse_object(line).get(TEST_ANNOTATION, annotation)
-        return None if annotation is None else read(TestedRun, annotation)
+        if annotation is None:
+            return None
+        return read(TestedRun, annotation)
     except (OSError, ValueError):
         return None
 

@@ -363,4 +363,6 @@ def _clock_time(ts: int) -> str:
 def _event_time(data: Mapping[str, Any], clock: Callable[[], datetime]) -> int:
     """The time that an event was given where it was seen, else now; milliseconds since 1970."""
     ts = data.get("ts")
-    return ts if isinstance(ts, int) else bundle_names.to_milliseconds(clock())
+    if isinstance(ts, int):
+        return ts
+    return bundle_names.to_milliseconds(clock())

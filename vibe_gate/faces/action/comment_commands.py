@@ -125,7 +125,9 @@ def label_in_command(command: CommentCommand) -> bool | None:
     if command.verb == "override":
         first_word = command.reason.partition(" ")[0]
         return _LABELS.get(first_word.rstrip(":,.;").lower())
-    return _LABELS.get(command.verb) if command.verb in ("right", "wrong") else None
+    if command.verb not in ("right", "wrong"):
+        return None
+    return _LABELS.get(command.verb)
 
 
 def is_unedited_by_person(comment: Comment) -> bool:

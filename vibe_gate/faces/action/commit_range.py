@@ -259,13 +259,17 @@ class _Checkout:
         if not merge or not self.repository.has(merge):
             return ""
         parents = self.repository.parents(merge)
-        return parents[0] if len(parents) == 2 and parents[1] == head else ""
+        if len(parents) == 2 and parents[1] == head:
+            return parents[0]
+        return ""
 
     def _newer(self, first: str, second: str) -> str:
         """The commit that has the other one in its history; the second if neither has."""
         if not first or not second:
             return first or second
-        return first if self.repository.is_ancestor(second, first) else second
+        if self.repository.is_ancestor(second, first):
+            return first
+        return second
 
     def _parting(self, commit: str) -> tuple[str, str]:
         """Where a commit and the head parted, or "" and why more history could not be fetched."""

@@ -181,7 +181,9 @@ def _record(recheck: Recheck, standing: Standing) -> str:
     """What the job's check run keeps for later jobs; "" if it must not replace what was posted."""
     if not recheck.posts:
         return ""
-    return standing.record(recheck.summary) if recheck.is_newest else RECHECK_ONLY
+    if recheck.is_newest:
+        return standing.record(recheck.summary)
+    return RECHECK_ONLY
 
 
 def _with_present_base(forge: Forge | None, trigger: Trigger) -> Trigger:
@@ -329,7 +331,9 @@ def _judge_wish(job: Job) -> JudgeWish:
     is_recheck = job.inputs.workflow != "review" and job.trigger.reviewed
     if not job.inputs.judge or is_recheck:
         return "never"
-    return "always" if job.inputs.ask_anyway else "if checks pass"
+    if job.inputs.ask_anyway:
+        return "always"
+    return "if checks pass"
 
 
 def _mode(job: Job) -> Mode:

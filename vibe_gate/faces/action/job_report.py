@@ -307,7 +307,9 @@ def _suggestions(job: Job, reviewed: ReviewedJob, files: JobFiles, report: Repor
     """
     may_suggest = job.suggests and job.inputs.review_comments
     if reviewed.workflow_run is None:
-        return _suggested_repairs(reviewed.review, report) if may_suggest else Suggestions()
+        if may_suggest:
+            return _suggested_repairs(reviewed.review, report)
+        return Suggestions()
     workflow_run = reviewed.workflow_run
     if workflow_run.change is None or workflow_run.patch is None or not files.may_leave:
         return Suggestions()

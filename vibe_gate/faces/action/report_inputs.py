@@ -96,4 +96,6 @@ def read_patch(patch_file: Path) -> str:
             raw = file.read(MAX_PATCH + 1)
     except OSError:
         return ""
-    return raw.decode("utf-8", "surrogateescape") if len(raw) <= MAX_PATCH else ""
+    if len(raw) > MAX_PATCH:
+        return ""
+    return raw.decode("utf-8", "surrogateescape")

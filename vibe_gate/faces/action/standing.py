@@ -119,15 +119,29 @@ class Standing(Struct, frozen=True):
             return None
         try:
             if self.inputs.check_run:
-                records = forge.check_records(self.head, check_name(self.inputs.name))
-                return records[0].conclusion == "success" if records else None
-            if self.number is None or not self.inputs.comment:
-                return None
-            comment = forge.sticky(self.number, comment_marker(self.inputs.name))
+                return self._check_run_passed(forge)
+            return self._comment_passed(forge)
         except ForgeError:
             return None
-        headline = comment.body.split("\n", 2)[1:2] if comment else []
-        return _PASSED.search(headline[0]) is not None if headline else None
+
+    def _check_run_passed(self, forge: Forge) -> bool | None:
+        """Whether the check run says pass; None without one. ForgeError."""
+        records = forge.check_records(self.head, check_name(self.inputs.name))
+        if not records:
+            return None
+        return records[0].conclusion == "success"
+
+    def _comment_passed(self, forge: Forge) -> bool | None:
+        """Whether the comment's headline says pass; None without one. ForgeError."""
+        if self.number is None or not self.inputs.comment:
+            return None
+        comment = forge.sticky(self.number, comment_marker(self.inputs.name))
+        if comment is None:
+            return None
+        lines = comment.body.split("\n", 2)
+        if len(lines) < 2:
+            return None
+        return _PASSED.search(lines[1]) is not None
 
     def find(self, forge: Forge | None) -> StandingVerdict | str:
         """The newest verdict of this gate for this commit, or why none counts, as a sentence."""

@@ -103,7 +103,9 @@ def _name_of_other_folder(values: dict[str, str], cwd: str, elsewhere: Elsewhere
             continue
         is_program_folder = "EXEC" in name.upper()
         if is_program_folder or elsewhere(path_from_folder(cwd, values[name])):
-            return "" if elsewhere(path_from_folder(cwd, tree)) else name
+            if elsewhere(path_from_folder(cwd, tree)):
+                return ""
+            return name
     return ""
 
 

@@ -63,7 +63,9 @@ class HookedAgent(Struct, frozen=True):
     @property
     def argument(self) -> tuple[str, ...]:
         """How its hooks name it to the scripts; Claude Code's, which are older, do not."""
-        return (self.name,) if self.name in spool.PROJECT_SETTINGS else ()
+        if self.name not in spool.PROJECT_SETTINGS:
+            return ()
+        return (self.name,)
 
     def hooks(
         self, *, shared: bool = False, user: bool = False, stop_gate: bool = False

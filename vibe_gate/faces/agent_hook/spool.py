@@ -445,7 +445,9 @@ def own_tree(folder: bytes, spool: bytes) -> bytes:
     if common is None:
         return b""
     captures = os.path.realpath(common + b"/vibe-gate/captures")
-    return os.path.realpath(top) if captures == os.path.realpath(spool) else b""
+    if captures != os.path.realpath(spool):
+        return b""
+    return os.path.realpath(top)
 
 
 def is_utf8(path: bytes) -> bool:

@@ -554,7 +554,9 @@ def _memory_of(turn: EndedTurn, change: Change) -> StopMemory:
 
 def _stop_rule(gate: Gate) -> StopRule:
     """The trusted gate's; a gate that comes with the change itself does not switch its review off."""
-    return StopRule() if gate.origin == "bootstrap" else gate.file.hooks.stop
+    if gate.origin == "bootstrap":
+        return StopRule()
+    return gate.file.hooks.stop
 
 
 def _agent_tree(event: Mapping[str, Any]) -> str:

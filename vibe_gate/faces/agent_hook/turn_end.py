@@ -147,7 +147,9 @@ def reviewed(event: dict[str, object], agent: str, folder: bytes, limit_s: float
         json.loads(answer or b"{}")
     except ValueError:
         return said_to_person(BROKEN)
-    return answer if answer else said_to_person(BROKEN)
+    if answer:
+        return answer
+    return said_to_person(BROKEN)
 
 
 def become_reviewer(

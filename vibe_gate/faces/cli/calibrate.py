@@ -189,7 +189,9 @@ def _plan(calibration: Calibration, max_cost_usd: float | None) -> str:
 
 
 def _usd(usd: float) -> str:
-    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}"
+    if usd >= 1:
+        return f"${usd:.2f}"
+    return f"${usd:.4f}"
 
 
 def _interrupted(calibration: Calibration) -> str:

@@ -134,7 +134,9 @@ class CapturedSessions:
         GateError.
         """
         with self._runs.repository() as repository:
-            return [self._runs.root] if repository is None else [*repository.capture_roots()]
+            if repository is None:
+                return [self._runs.root]
+            return [*repository.capture_roots()]
 
     def _fold(self, repository: Repository, state: CloneState) -> None:
         move_worktree_stores(repository, state, now())

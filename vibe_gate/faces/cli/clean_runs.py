@@ -110,7 +110,9 @@ def _retention(repository: Repository) -> Retention:
     from vibe_gate.gate.trusted import standing_gate
 
     gate = standing_gate(repository)
-    return Retention() if gate is None else gate.file.retention
+    if gate is None:
+        return Retention()
+    return gate.file.retention
 
 
 def _clean_runs(runs: StoredRuns, retention: Retention, *, dry_run: bool) -> Cleaned:

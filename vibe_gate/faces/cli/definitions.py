@@ -151,7 +151,9 @@ def _change_to_try(repository: Repository) -> str:
     head = repository.head()
     if not head:
         return ""
-    return " HEAD~1" if repository.parents(head) else " --commit HEAD"
+    if repository.parents(head):
+        return " HEAD~1"
+    return " --commit HEAD"
 
 
 def _agents_are_told(root: Path) -> bool:

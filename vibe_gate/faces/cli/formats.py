@@ -158,7 +158,9 @@ def _page_folder(bundles: Bundles, file: str) -> Path | None:
     """Where the page will stand; None of stdout."""
     if file == STDOUT:
         return None
-    return bundles.reports if file == IN_STORE else Path(file).parent
+    if file == IN_STORE:
+        return bundles.reports
+    return Path(file).parent
 
 
 def check_option_file(option: str, file: str) -> None:

@@ -98,7 +98,9 @@ def _parse_place(args: argparse.Namespace) -> Place:
         raise UsageError("--shared and --user mean different files; give one of them.")
     if args.shared:
         return "shared"
-    return "user" if args.user else "local"
+    if args.user:
+        return "user"
+    return "local"
 
 
 class AgentInstallation(Struct, frozen=True):

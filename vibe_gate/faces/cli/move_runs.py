@@ -137,7 +137,9 @@ def _push(arguments: RunsArguments) -> int:
 def _push_exit_code(push: PushedRuns) -> int:
     if not push.is_sound:
         return INTEGRITY
-    return INCONCLUSIVE if push.waiting else PASS
+    if push.waiting:
+        return INCONCLUSIVE
+    return PASS
 
 
 class ImportArguments(Struct, frozen=True):

@@ -362,7 +362,9 @@ def _exit_code(rows: Sequence[ReplayRow], *, is_table: bool) -> int:
         return INCONCLUSIVE
     if rows and not any(row.is_replayed for row in rows):
         return INCONCLUSIVE
-    return INCONCLUSIVE if is_table and any(row.why for row in rows) else PASS
+    if is_table and any(row.why for row in rows):
+        return INCONCLUSIVE
+    return PASS
 
 
 REPLAY = Command(

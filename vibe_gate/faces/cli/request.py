@@ -124,7 +124,9 @@ def selected(
         if ".." in commit:
             raise UsageError(f"{spelling.commit} takes one commit; for a range {spelling.range}")
         return Selection("commit", left=commit)
-    return Selection("staged") if staged else parse_selection(revision or "HEAD")
+    if staged:
+        return Selection("staged")
+    return parse_selection(revision or "HEAD")
 
 
 def parse_selection(revision: str) -> Selection:

@@ -221,7 +221,9 @@ def _parse_form(args: argparse.Namespace) -> ReviewForm:
         return "json"
     if args.concise:
         return "concise"
-    return "quiet" if args.quiet else "screen"
+    if args.quiet:
+        return "quiet"
+    return "screen"
 
 
 def _parse_each(args: argparse.Namespace, files: Mapping[str, str]) -> EachArguments | None:

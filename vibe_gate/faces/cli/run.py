@@ -234,7 +234,9 @@ def _repair(arguments: FixArguments) -> int:
         emit(summary.to_json() if as_json else f"{reason}\n")
         if summary.outcome != "pass":
             return INCONCLUSIVE
-        return POLICY_CHANGED if needs_approval else PASS
+        if needs_approval:
+            return POLICY_CHANGED
+        return PASS
     reason = _why_not_in_files(clone, summary)
     if reason:
         emit(summary.to_json() if as_json else f"{reason}\n")

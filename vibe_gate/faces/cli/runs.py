@@ -110,7 +110,9 @@ class StoredRuns:
         if (self.top / ".git").is_dir() and "GIT_DIR" not in read_process_environment().variables:
             return self.top  # no linked worktree, without asking git
         with self.repository() as repository:
-            return self.top if repository is None else repository.store_root
+            if repository is None:
+                return self.top
+            return repository.store_root
 
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
@@ -146,7 +148,9 @@ class StoredRuns:
         GateError.
         """
         with self.repository() as repository:
-            return {} if repository is None else open_state(repository.common_dir).begun.runs()
+            if repository is None:
+                return {}
+            return open_state(repository.common_dir).begun.runs()
 
     def begun_first(self, entries: Sequence[RunEntry]) -> list[RunEntry]:
         """The same runs, those that began in this clone before those that were brought here.
@@ -352,7 +356,9 @@ def parse_since(text: str) -> datetime:
         raise argparse.ArgumentTypeError(
             f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date"
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment.tzinfo:
+        return moment
+    return moment.replace(tzinfo=UTC)
 
 
 @contextlib.contextmanager

@@ -101,7 +101,9 @@ class CommandProposal(Struct, frozen=True):
         words = " ".join(self.command)
         if self.command[0] == "sh":
             words = self.command[-1].split(" && ")[-1]
-        return f"{words} in {self.folder}" if self.folder else words
+        if self.folder:
+            return f"{words} in {self.folder}"
+        return words
 
     def criterion(self) -> str:
         """The criterion in TOML, commented out."""

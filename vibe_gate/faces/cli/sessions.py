@@ -177,7 +177,9 @@ def _find_captured_session(sessions: Sessions, text: str) -> CapturedHead | None
     """The captured session that is meant, if no session of our own agents is. UsageError: several.
     GateError.
     """
-    return None if sessions.matching(text) else CapturedSessions().find(text)
+    if sessions.matching(text):
+        return None
+    return CapturedSessions().find(text)
 
 
 def _find_own_session(sessions: Sessions, text: str, subcommand: str) -> SessionMeta:

@@ -114,7 +114,9 @@ def _commit_with_tree(repository: Repository, revision: str, tree: str) -> str:
 def _apply_command(result: RunResult) -> str:
     """The command that applies what agents of the run wrote; "" if they wrote nothing."""
     patch = result.bundle_dir / "made.patch"
-    return f"git apply {os.path.relpath(patch)}" if patch.is_file() else ""
+    if not patch.is_file():
+        return ""
+    return f"git apply {os.path.relpath(patch)}"
 
 
 def _emit_screen(summary: Summary, notes: tuple[str, ...], next_command: str) -> None:

@@ -160,7 +160,9 @@ def _put_page(
         text = page_of(result, repository, prompts=prompts or None, earlier=earlier)
     except GateError as error:
         complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
-        return "corrupt" if isinstance(error, IntegrityError) else "unread"
+        if isinstance(error, IntegrityError):
+            return "corrupt"
+        return "unread"
     folder.put_page(entry, text)
     return "written"
 

@@ -70,7 +70,9 @@ def _run(arguments: TestArguments) -> int:
 def _exit_code(counts: Counter[Status]) -> int:
     if counts["failed"]:
         return FAIL
-    return PASS if counts["ok"] == counts.total() else INCONCLUSIVE
+    if counts["ok"] == counts.total():
+        return PASS
+    return INCONCLUSIVE
 
 
 def _one_by_one(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResult]:
@@ -113,7 +115,9 @@ def _totals(counts: Counter[Status], results: list[CaseResult]) -> str:
     parts = [f"{counts[status]} {status}" for status in get_args(Status) if counts[status]]
     line = f"{counted(len(results), 'case')}: {', '.join(parts) or 'none'}"
     usd = sum(result.usd for result in results)
-    return f"{line} · ${usd:.4f}" if usd else line
+    if usd:
+        return f"{line} · ${usd:.4f}"
+    return line
 
 
 TEST = Command(

@@ -141,8 +141,12 @@ def _lines(result: RunResult, named_run: NamedRun, layout: Layout) -> list[str]:
 def _outcome_of(result: RunResult, summary: Summary | None) -> str:
     """How the run came out, or that it did not end."""
     if summary is None:
-        return "incomplete (running)" if result.state == "running" else "incomplete"
-    return "nothing" if summary.extent == "nothing" else summary.outcome
+        if result.state == "running":
+            return "incomplete (running)"
+        return "incomplete"
+    if summary.extent == "nothing":
+        return "nothing"
+    return summary.outcome
 
 
 def _document(result: RunResult, named_run: NamedRun) -> dict[str, object]:

@@ -155,7 +155,9 @@ class Hook(Struct, frozen=True):
         """The terminal of a person who runs git; None of an agent, whose screen it would
         disturb.
         """
-        return nullcontext(None) if self.hints else self.terminal()
+        if self.hints:
+            return nullcontext(None)
+        return self.terminal()
 
 
 def not_reviewed(hook: Hook, error: GateError) -> int:

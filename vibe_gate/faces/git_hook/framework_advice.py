@@ -142,7 +142,9 @@ def _advise_simple(hooks: InstalledHooks, root: Path, _folder: Path, _version: s
 
 def _simple_command(name: str) -> str:
     command = _if_installed(f'vibe-gate hook {name} -- "$@"')
-    return f"{{ {_say_not_installed()}; }} && {command}" if name == "pre-commit" else command
+    if name == "pre-commit":
+        return f"{{ {_say_not_installed()}; }} && {command}"
+    return command
 
 
 def _if_installed(command: str) -> str:
@@ -165,4 +167,6 @@ _ADVISERS: dict[Framework, Callable[[InstalledHooks, Path, Path, str], str]] = {
 
 
 def _relative(path: Path, root: Path) -> str:
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    if path.is_relative_to(root):
+        return str(path.relative_to(root))
+    return str(path)

@@ -185,18 +185,22 @@ def owner(hook: Path) -> Owner:
         with hook.open("rb") as file:
             beginning = file.read(_BEGINNING)
     except FileNotFoundError:
-        return "other" if hook.is_symlink() else "nobody"
+        if hook.is_symlink():
+            return "other"
+        return "nobody"
     except OSError:
         return "other"
     tool: Owner = next((name for sign, name in _SIGNS if sign.match(beginning)), "other")
-    return (
-        "edited" if tool == "vibe-gate" and hook.is_symlink() else tool
-    )  # vibe-gate writes no links
+    if tool == "vibe-gate" and hook.is_symlink():  # vibe-gate writes no links
+        return "edited"
+    return tool
 
 
 def husky_script(folder: Path, name: str) -> Path:
     """The file that husky runs at a hook: beside git's folder since husky 9, in it before."""
-    return folder.parent / name if folder.name == "_" else folder / name
+    if folder.name == "_":
+        return folder.parent / name
+    return folder / name
 
 
 def hooks_waiting_for_husky(hooks: InstalledHooks, folder: Path) -> tuple[str, ...]:

@@ -28,4 +28,6 @@ def show_hidden_output(hook: Hook, code: int, text: str) -> int:
         if terminal is not None:
             terminal.say(f"\n{text}\n")
             return code
-    return FAILED_AFTER_COMMIT if hook.stage.startswith("post-") else code
+    if hook.stage.startswith("post-"):
+        return FAILED_AFTER_COMMIT
+    return code

@@ -333,9 +333,9 @@ def outdated(repository: Repository) -> tuple[str, ...] | None:
     folder = repository.hooks_folder()
     ours = [name for name in HOOKS if owner(folder / name) == "vibe-gate"]
     scripts = _scripts(repository, folder)
-    return (
-        tuple(name for name in HOOKS if not stands(folder, name, scripts[name])) if ours else None
-    )
+    if not ours:
+        return None
+    return tuple(name for name in HOOKS if not stands(folder, name, scripts[name]))
 
 
 def _scripts(repository: Repository, folder: Path) -> dict[str, bytes]:
@@ -510,7 +510,9 @@ def take_away(
     """
     hook, earlier_hook = folder / name, folder / ((before or name) + KEPT)
     if owner(hook) != "vibe-gate":
-        return "foreign" if os.path.lexists(hook) else "absent"
+        if os.path.lexists(hook):
+            return "foreign"
+        return "absent"
     try:
         if os.path.lexists(earlier_hook):
             earlier_hook.replace(hook)

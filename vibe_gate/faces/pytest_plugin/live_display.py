@@ -69,7 +69,9 @@ class UseUntilNow(Struct):
 
 
 def _short_number(number: int) -> str:
-    return f"{number:,}" if number < 10_000 else f"{number / 1000:,.1f}k"
+    if number < 10_000:
+        return f"{number:,}"
+    return f"{number / 1000:,.1f}k"
 
 
 def display_of(config: pytest.Config) -> LiveDisplay:
@@ -226,7 +228,9 @@ def _choose_mode(config: pytest.Config) -> Mode:
         return "nothing"
     if verbosity > 0:
         return "calls"
-    return "line" if _can_rewrite(config) else "ends"
+    if _can_rewrite(config):
+        return "line"
+    return "ends"
 
 
 def _verbosity(config: pytest.Config) -> int:

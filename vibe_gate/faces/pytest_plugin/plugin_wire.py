@@ -70,7 +70,9 @@ def no_cassette() -> Inconclusive:
 def find_caught_error(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
     """What could not be decided or carried out in the test, though it went on."""
     errors = getattr(getattr(item, "funcargs", {}).get("vibe"), "errors", [])
-    return pytest.ExceptionInfo.from_exception(errors[0]) if errors else None
+    if not errors:
+        return None
+    return pytest.ExceptionInfo.from_exception(errors[0])
 
 
 def note_run(

@@ -82,7 +82,9 @@ def _outcome(reports: Sequence[pytest.TestReport]) -> Outcome:
         return "error"
     if failures:
         return "failed"
-    return "skipped" if any(report.skipped for report in reports) else "passed"
+    if any(report.skipped for report in reports):
+        return "skipped"
+    return "passed"
 
 
 def _summarize(

@@ -22,7 +22,9 @@ class AnswerTable(StateTable):
         """
         sql = "SELECT answer FROM answers WHERE key = ? AND created_at >= ?"
         rows = self._file.read(sql, key, oldest)
-        return rows[0][0] if rows and isinstance(rows[0][0], str) else ""
+        if rows and isinstance(rows[0][0], str):
+            return rows[0][0]
+        return ""
 
     def writing_problem(self) -> str:
         """Why answers cannot be kept just now; "" if they can."""

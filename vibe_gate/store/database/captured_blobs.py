@@ -90,7 +90,9 @@ class LineKey(StateTable):
     def read(self) -> bytes:
         """The key; b"" if there is none."""
         rows = self._file.read("SELECT key FROM line_key")
-        return rows[0][0] if rows and isinstance(rows[0][0], bytes) else b""
+        if rows and isinstance(rows[0][0], bytes):
+            return rows[0][0]
+        return b""
 
     def read_or_make(self) -> bytes:
         """The key, made if there is none; b"" if it cannot be written."""

@@ -219,7 +219,9 @@ def _damage(error: BaseException) -> str:
     if isinstance(error, UnicodeDecodeError) or str(error).startswith("Could not decode to UTF-8"):
         return "a text in it is not UTF-8"  # of its schema, or of a row
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
-    return str(error) if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) else ""
+    if code & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return ""
+    return str(error)
 
 
 def _is_refused_statement(error: sqlite3.Error) -> bool:
