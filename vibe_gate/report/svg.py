@@ -40,6 +40,9 @@ WIDEST_NAME = 320
 NAME_END = 8
 """What is left between a name and its bar."""
 
+NAME_BELOW = 62
+"""As wide is a column's name below it, with the room beside it."""
+
 LINE, CHAR = 13, 7
 """From one name to the next below it; what a character of a name is wide, at most as a rule."""
 
@@ -131,6 +134,19 @@ class Lane(Struct, frozen=True):
     link: str = ""
 
 
+class _RowPlot(Struct, frozen=True):
+    """Where values stand in a picture of rows: at the right of the names."""
+
+    left: int
+    """Where 0 stands."""
+    scale: float
+    """As wide is one of the value."""
+
+    def x(self, value: float) -> float:
+        """Of the value."""
+        return self.left + value * self.scale
+
+
 class _Plot(Struct, frozen=True):
     """Where columns and lines stand."""
 
@@ -189,22 +205,27 @@ def draw_lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[fl
     plot = _Plot(len(bars), _axis_end(_values(bars)))
     shapes = [_grid(bars, tick, stacked=False)]
     for number, line_series in enumerate(series):
-        points = []
-        dots = []
-        for index, bar in enumerate(bars):
-            part = None
-            if number < len(bar.parts):
-                part = bar.parts[number]
-            if part is None:
-                continue
-            x, y = coordinate(plot.x(index + MIDDLE)), coordinate(plot.y(part.value))
-            points.append(f"{x},{y}")
-            dot = tag("circle", cx=x, cy=y, r=3, class_=line_series.style)
-            dots.append(_titled_part(dot, bar, line_series, part))
-        style = f"line {line_series.style}"
-        shapes.append(tag("polyline", points=" ".join(points), class_=style))
-        shapes += dots
+        shapes += _line_through(bars, number, line_series, plot)
     return _svg(HEIGHT, shapes)
+
+
+def _line_through(bars: Sequence[Bar], number: int, series: Series, plot: _Plot) -> list[Html]:
+    """The line of the series with that number, and a dot at each of its parts."""
+    points = []
+    dots = []
+    for index, bar in enumerate(bars):
+        if number >= len(bar.parts):
+            continue
+        part = bar.parts[number]
+        if part is None:
+            continue
+        x = coordinate(plot.x(index + MIDDLE))
+        y = coordinate(plot.y(part.value))
+        points.append(f"{x},{y}")
+        dot = tag("circle", cx=x, cy=y, r=3, class_=series.style)
+        dots.append(_titled_part(dot, bar, series, part))
+    line = tag("polyline", points=" ".join(points), class_=f"line {series.style}")
+    return [line, *dots]
 
 
 def draw_rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
@@ -229,24 +250,30 @@ def draw_rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) 
 def draw_lanes(lanes: Sequence[Lane], series: Sequence[Series], seconds: float) -> Html:
     """Lanes one below the other, above a time axis from 0 to `seconds`."""
     name_width = _names_width(lane.name for lane in lanes)
+    plot = _RowPlot(name_width, (WIDTH - name_width - FIGURE) / (seconds or 1))
     bottom = len(lanes) * ROW
-    scale = (WIDTH - name_width - FIGURE) / (seconds or 1)
-    shapes: list[Html] = []
-    unit, unit_name = _time_unit(seconds)
-    for mark in axis_ticks(seconds / unit):
-        if mark <= seconds / unit:
-            x = name_width + mark * unit * scale
-            shapes += _tick_below(x, bottom, f"{mark:g} {unit_name}")
+    shapes = [*_time_ticks(seconds, bottom, plot)]
     for index, lane in enumerate(lanes):
         shapes += _row_texts(lane.name, lane.text, lane.link, index, name_width)
         for span in lane.spans:
-            span_series = series[span.series]
-            x = name_width + span.start * scale
-            length = max((span.end - span.start) * scale, LEAST)
-            box = _box(x, index * ROW + 4, length, ROW - 8, span_series.style)
-            title = f"{lane.name}, {span_series.name}: {span.text}"
-            shapes.append(add_title(box, title, lane.link))
+            shapes.append(_span_box(lane, span, index, series[span.series], plot))
     return _svg(bottom + BOTTOM, shapes)
+
+
+def _time_ticks(seconds: float, bottom: float, plot: _RowPlot) -> Iterator[Html]:
+    """Lines at round times, down to `bottom`."""
+    unit, unit_name = _time_unit(seconds)
+    units = seconds / unit
+    for mark in axis_ticks(units):
+        if mark <= units:
+            yield from _tick_below(plot.x(mark * unit), bottom, f"{mark:g} {unit_name}")
+
+
+def _span_box(lane: Lane, span: Span, index: int, series: Series, plot: _RowPlot) -> Html:
+    """A part of the lane with that index."""
+    length = max((span.end - span.start) * plot.scale, LEAST)
+    box = _box(plot.x(span.start), index * ROW + 4, length, ROW - 8, series.style)
+    return add_title(box, f"{lane.name}, {series.name}: {span.text}", lane.link)
 
 
 def _time_unit(seconds: float) -> tuple[float, str]:
@@ -260,20 +287,24 @@ def _time_unit(seconds: float) -> tuple[float, str]:
 def draw_ranges(ranges: Sequence[Range]) -> Html:
     """Shares from 0 to 1 as dots upon their intervals, one below the other."""
     name_width = _names_width(share_range.name for share_range in ranges)
-    scale = WIDTH - name_width - FIGURE
+    plot = _RowPlot(name_width, WIDTH - name_width - FIGURE)
     bottom = len(ranges) * ROW
     shapes: list[Html] = []
     for share in SHARE_TICKS:
-        shapes += _tick_below(name_width + share * scale, bottom, f"{share:.0%}")
+        shapes += _tick_below(plot.x(share), bottom, f"{share:.0%}")
     for index, share_range in enumerate(ranges):
         name, text, link = share_range.name, share_range.text, share_range.link
-        interval = share_range.interval
-        y = index * ROW + ROW / 2
-        reach = _line(name_width + interval.low * scale, y, name_width + interval.high * scale, y)
-        dot = _dot(name_width + interval.value * scale, y)
         shapes += _row_texts(name, text, link, index, name_width)
-        shapes.append(add_title(join_html([reach, dot]), f"{name}: {text}", link))
+        drawing = _dot_upon_interval(share_range.interval, index, plot)
+        shapes.append(add_title(drawing, f"{name}: {text}", link))
     return _svg(bottom + BOTTOM, shapes)
+
+
+def _dot_upon_interval(interval: Interval, index: int, plot: _RowPlot) -> Html:
+    """In the row with that index."""
+    y = index * ROW + ROW / 2
+    reach = _line(plot.x(interval.low), y, plot.x(interval.high), y)
+    return join_html([reach, _dot(plot.x(interval.value), y)])
 
 
 SHARE_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -282,10 +313,9 @@ SHARE_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 def draw_dots(dots: Sequence[Dot]) -> Html:
     """Shares from 0 to 1 with their intervals, each above its cost, with its name beside it."""
-    height = BOTTOM_Y - TOP
     shapes: list[Html] = []
     for share in SHARE_TICKS:
-        shapes += _tick_beside(WIDTH, BOTTOM_Y - share * height, f"{share:.0%}")
+        shapes += _tick_beside(WIDTH, _share_y(share), f"{share:.0%}")
     marks = axis_ticks(max(dot.usd for dot in dots))
     scale = (WIDTH - LEFT) * 0.96 / (marks[-1] or 1)  # the last figure stays inside
     for mark in marks:
@@ -294,13 +324,17 @@ def draw_dots(dots: Sequence[Dot]) -> Html:
     taken_lines: list[tuple[float, float, float]] = []
     for dot in dots:
         x = LEFT + dot.usd * scale
-        y = BOTTOM_Y - dot.interval.value * height
-        low = BOTTOM_Y - dot.interval.low * height
-        high = BOTTOM_Y - dot.interval.high * height
+        y = _share_y(dot.interval.value)
+        reach = _line(x, _share_y(dot.interval.low), x, _share_y(dot.interval.high))
         name = _name_beside(dot.name, x, y, taken_lines)
-        drawing = join_html([_line(x, low, x, high), _dot(x, y), name])
+        drawing = join_html([reach, _dot(x, y), name])
         shapes.append(add_title(drawing, f"{dot.name}: {dot.text}", dot.link))
     return _svg(HEIGHT, shapes)
+
+
+def _share_y(share: float) -> float:
+    """Where a share stands if 1 is at the top."""
+    return BOTTOM_Y - share * (BOTTOM_Y - TOP)
 
 
 def _name_beside(
@@ -426,12 +460,16 @@ def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = 
     shapes: list[Html] = []
     for mark in marks:
         shapes += _tick_beside(WIDTH - RIGHT, plot.y(mark), tick(mark))
-    columns_a_name = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
+    return join_html([*shapes, *_column_names(bars, plot)])
+
+
+def _column_names(bars: Sequence[Bar], plot: _Plot) -> Iterator[Html]:
+    """The names of the columns; of many, of so many that none stands upon another."""
+    columns_a_name = max(1, -(-len(bars) * NAME_BELOW // (WIDTH - LEFT - RIGHT)))
     for index in range(0, len(bars), columns_a_name):
         name = cut_text(bars[index].name, TICK_CHARS)
         x = coordinate(plot.x(index + MIDDLE))
-        shapes.append(tag("text", name, x=x, y=HEIGHT - 6, class_="tick middle"))
-    return join_html(shapes)
+        yield tag("text", name, x=x, y=HEIGHT - 6, class_="tick middle")
 
 
 def _names_width(names: Iterable[str]) -> int:

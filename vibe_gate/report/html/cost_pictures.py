@@ -183,37 +183,39 @@ class _Figures(Struct, frozen=True):
     """Makes a figure a text."""
 
 
+class _FigureRow(Struct, frozen=True):
+    """What the picture shows of one stage or model."""
+
+    name: str
+    values: Sequence[float]
+    """One of each series."""
+    link: str
+
+    @property
+    def total(self) -> float:
+        """Of all series."""
+        return sum(self.values)
+
+
 def _draw_figures(
     figures: _Figures, values_by_name: Mapping[str, list[float]], links: Mapping[str, str]
 ) -> Iterator[Html]:
     """Bars, the longest first, with a legend of the series that have figures, and their table; of
     nothing, nothing.
     """
-    totals = {name: sum(values) for name, values in values_by_name.items() if sum(values)}
-    ranked = sorted(totals, key=lambda name: (-totals[name], name))
-    if not ranked:
+    rows = []
+    for name, values in values_by_name.items():
+        if sum(values):
+            rows.append(_FigureRow(name, values, links.get(name, "")))
+    if not rows:
         return
-    used = _used_series([values_by_name[name] for name in ranked])
-    bars = []
-    lines = []
-    for name in ranked[:MAX_ROWS]:
-        link = links.get(name, "")
-        texts = [figures.format(value) for value in values_by_name[name]]
-        total = figures.format(totals[name])
-        parts = tuple(map(Part, values_by_name[name], texts))
-        bars.append(Bar(name, parts, total, link))
-        cells = [texts[index] for index in used]
-        lines.append(table_row((svg.link_text(name, link), *cells, total)))
-    if len(ranked) > MAX_ROWS:
-        remainder = _sum_of_others(ranked[MAX_ROWS:], totals, figures)
-        lines.append(table_row((remainder.name, *[""] * len(used), remainder.text)))
-    if len(bars) > MOST_ROWS:  # one bar would be longer than all that people compare
-        bars = bars[: MOST_ROWS - 1]
-        bars.append(_sum_of_others(ranked[MOST_ROWS - 1 :], totals, figures))
-    legend = [figures.series[index] for index in used]
+    rows.sort(key=lambda row: (-row.total, row.name))
+    used_indexes = _used_series([row.values for row in rows])
+    legend = [figures.series[index] for index in used_indexes]
     heads = (figures.head, *(series.name for series in legend), "all")
-    picture = svg.draw_rows(bars, figures.series)
+    picture = svg.draw_rows(_figure_bars(figures, rows), figures.series)
     caption = svg.draw_legend(legend)
+    lines = _figure_lines(figures, rows, used_indexes)
     yield svg.render_figure(figures.id, figures.title, picture, caption, heads, lines)
 
 
@@ -222,10 +224,41 @@ def _used_series(rows: Sequence[Sequence[float]]) -> list[int]:
     return [index for index in range(len(rows[0])) if any(values[index] for values in rows)]
 
 
-def _sum_of_others(names: Sequence[str], totals: Mapping[str, float], figures: _Figures) -> Bar:
+def _figure_bars(figures: _Figures, rows: Sequence[_FigureRow]) -> list[Bar]:
+    """A bar for each row; of many the smaller ones are one row, without a bar: it would be longer
+    than all that people compare.
+    """
+    if len(rows) > MOST_ROWS:
+        remainder = _sum_of_others(figures, rows[MOST_ROWS - 1 :])
+        return [*_figure_bars(figures, rows[: MOST_ROWS - 1]), remainder]
+    bars = []
+    for row in rows:
+        texts = map(figures.format, row.values)
+        parts = tuple(map(Part, row.values, texts))
+        bars.append(Bar(row.name, parts, figures.format(row.total), row.link))
+    return bars
+
+
+def _figure_lines(
+    figures: _Figures, rows: Sequence[_FigureRow], used_indexes: Sequence[int]
+) -> list[Html]:
+    """The rows of the table, with a column for each series that is used."""
+    lines = []
+    for row in rows[:MAX_ROWS]:
+        cells = [figures.format(row.values[index]) for index in used_indexes]
+        name = svg.link_text(row.name, row.link)
+        lines.append(table_row((name, *cells, figures.format(row.total))))
+    if len(rows) > MAX_ROWS:
+        remainder = _sum_of_others(figures, rows[MAX_ROWS:])
+        empty_cells = [""] * len(used_indexes)
+        lines.append(table_row((remainder.name, *empty_cells, remainder.text)))
+    return lines
+
+
+def _sum_of_others(figures: _Figures, rows: Sequence[_FigureRow]) -> Bar:
     """A row without a bar."""
-    total = sum(totals[name] for name in names)
-    return Bar(f"{len(names):,} others", (), figures.format(total))
+    total = sum(row.total for row in rows)
+    return Bar(f"{len(rows):,} others", (), figures.format(total))
 
 
 class WorkTime(Struct, frozen=True):

@@ -52,19 +52,25 @@ def _criterion_row(criterion: CriterionResult, rubric: RubricResult, view: View)
     findings: tuple[Finding, ...] = ()
     if view.summary:
         findings = view.summary.findings
+    words = _outcome_words(criterion, rubric, findings)
+    badge = tag("span", words, class_=f"badge {_outcome_style(criterion, rubric)}")
+    title = join_html([tag("code", criterion.id), tag("small", _criterion_facts(criterion))])
+    parts: list[Html | None] = []
     reason = criterion_words.first_reason(rubric.id, criterion, findings)
-    parts = [tag("p", reason) if reason else None, _render_question(name, view)]
+    if reason:
+        parts.append(tag("p", reason))
+    parts.append(_render_question(name, view))
     if criterion.votes:
         parts.append(_render_votes(name, criterion.votes, view))
-    is_warning = criterion.outcome == "fail" and not criterion_words.is_blocking(criterion, rubric)
-    if is_warning:
-        style = "badge abstain"
-    else:
-        style = f"badge {criterion.outcome}"
-    badge = tag("span", _outcome_words(criterion, rubric, findings), class_=style)
-    title = join_html([tag("code", criterion.id), tag("small", _criterion_facts(criterion))])
     cells = (badge, title, join_html(parts))
     return table_row(cells, class_=criterion.outcome, data_c=name)
+
+
+def _outcome_style(criterion: CriterionResult, rubric: RubricResult) -> str:
+    """The colour of its outcome; a fail that does not block has that of a warning."""
+    if criterion.outcome == "fail" and not criterion_words.is_blocking(criterion, rubric):
+        return "abstain"
+    return criterion.outcome
 
 
 def _outcome_words(
@@ -114,10 +120,10 @@ def _render_question(name: str, view: View) -> Html | None:
 
 
 def _render_votes(name: str, votes: Sequence[Vote], view: View) -> Html:
+    summary = tag("summary", _vote_counts(votes))
     items = []
     for number, vote in enumerate(votes, start=1):
         items.append(_render_vote(vote, number, view))
-    summary = tag("summary", _vote_counts(votes))
     return tag("details", summary, tag("ol", *items), class_="votes", data_c=name)
 
 
@@ -161,9 +167,15 @@ def _has_passing_test(defect: Defect) -> bool:
 
 def _render_defect(defect: Defect, vote: Vote, view: View) -> Html:
     """One defect that a fail names; its reason if the vote's does not say it."""
+    reason = None
+    if defect.reason not in vote.reason:
+        reason = tag("p", defect.reason)
+    remark = None
+    if not defect.stops:
+        remark = tag("p", "A remark: it would not stop the change.")
     parts = [
-        None if defect.reason in vote.reason else tag("p", defect.reason),
-        None if defect.stops else tag("p", "A remark: it would not stop the change."),
+        reason,
+        remark,
         render_counterexample(defect.counterexample),
         render_evidence((*defect.evidence, *defect.also)),
         render_proof(defect.proof),

@@ -232,18 +232,20 @@ def render_file_bars(summary: Summary) -> Iterator[Html]:
         bars.append(_file_bar(file, reason))
         links = _finding_links(indexes_by_path[file.path], on_page)
         lines.append(_file_line(file, reason, links))
-    omission = None
-    if len(ranked) > len(bars):
-        text = f"The {len(ranked) - len(bars):,} others stand in Changes."
-        omission = tag("p", text, class_="none")
-    note = None
-    if any(len(finding.paths) > 1 for finding in summary.findings):
-        text = "A finding with places in several files counts once in each of them."
-        note = tag("p", text, class_="none")
-    caption = join_html(filter(None, [omission, note, svg.draw_legend(LINES)]))
+    notes = _notes_on_files(summary, len(ranked) - len(bars))
+    caption = join_html([*notes, svg.draw_legend(LINES)])
     picture = svg.draw_rows(bars, LINES)
     heads = ("File", "Lines", "Look at", "Findings")
     yield svg.render_figure("files", "Changed files, by risk", picture, caption, heads, lines)
+
+
+def _notes_on_files(summary: Summary, omitted: int) -> Iterator[Html]:
+    """What the picture leaves out, and what it counts twice."""
+    if omitted:
+        yield tag("p", f"The {omitted:,} others stand in Changes.", class_="none")
+    if any(len(finding.paths) > 1 for finding in summary.findings):
+        text = "A finding with places in several files counts once in each of them."
+        yield tag("p", text, class_="none")
 
 
 def _file_bar(file: ChangedFile, reason: str) -> Bar:

@@ -188,10 +188,10 @@ def _draw_edges(
         for target in lower:
             if not target.group or not target.before:
                 continue
+            style, width = "head", 8
             if any((id(source), id(target)) in waited_steps for source in target.before):
-                paths["head critical"].append(_head_path(target.middle, below, 12))
-            else:
-                paths["head"].append(_head_path(target.middle, below, 8))
+                style, width = "head critical", 12
+            paths[style].append(_head_path(target.middle, below, width))
     for style, style_paths in paths.items():
         if style_paths:
             yield tag("path", d="".join(style_paths), class_=style)
@@ -247,8 +247,12 @@ def _edge_path(x: float, start: float, target_x: float, below: float) -> str:
     """A line down from `start` and then a curve to the target, whose top is at `below`."""
     bottom, middle = below - BELOW, below - BELOW / 2
     down = f"M{coordinate(x)} {coordinate(start)}V{coordinate(bottom)}"
-    points = ((x, middle), (target_x, middle), (target_x, below))
-    return f"{down}C{' '.join(f'{coordinate(px)} {coordinate(py)}' for px, py in points)}"
+    points = [_point(x, middle), _point(target_x, middle), _point(target_x, below)]
+    return f"{down}C{' '.join(points)}"
+
+
+def _point(x: float, y: float) -> str:
+    return f"{coordinate(x)} {coordinate(y)}"
 
 
 def _head_path(x: float, below: float, width: int) -> str:
@@ -274,23 +278,32 @@ def _text_width(text: str, char_width: float) -> float:
 
 def _box_shapes(box: NodeBox, width: float, height: float) -> list[Html]:
     """A box of that width and height; the title has what is cut."""
-    shapes = []
-    room = 0
-    if box.is_fold:  # a second box behind it
-        room = 6
-        shapes.append(_rect(7, 7, width - 9, height - 9, radius=6, style="box"))
-    shapes.append(_rect(1.5, 1.5, width - 3 - room, height - 3 - room, radius=6, style="box"))
-    shapes.append(_rect(5, 5, 6, height - 10 - room, radius=3, style=box.style))
+    shapes = [*_box_frame(box, width, height)]
     name = cut_middle(box.name, round((width - INSIDE) / NAME_CHAR))
     shapes.append(tag("text", name, x=17, y=18, class_="name"))
     for number, line in enumerate(box.lines, start=1):
         if line:
             text = cut_text(line, round((width - INSIDE) / LINE_CHAR))
             shapes.append(tag("text", text, x=17, y=18 + LINE * number))
-    parts = [add_title(join_html(shapes), box.title, box.link)]
+    return [add_title(join_html(shapes), box.title, box.link), *_box_links(box)]
+
+
+def _box_frame(box: NodeBox, width: float, height: float) -> Iterator[Html]:
+    """The box with the colour of its outcome at the left; one that opens has a second box behind
+    it.
+    """
+    room = 0
+    if box.is_fold:
+        room = 6
+        yield _rect(7, 7, width - 9, height - 9, radius=6, style="box")
+    yield _rect(1.5, 1.5, width - 3 - room, height - 3 - room, radius=6, style="box")
+    yield _rect(5, 5, 6, height - 10 - room, radius=3, style=box.style)
+
+
+def _box_links(box: NodeBox) -> Iterator[Html]:
+    """The box's links, side by side below its lines."""
     x, y = 17.0, 18 + LINE * (len(box.lines) + 1)
     for text, link in box.links:
         link_shape = tag("text", text, x=coordinate(x), y=y, class_="to")
-        parts.append(tag("a", link_shape, href=link, tabindex=-1))
+        yield tag("a", link_shape, href=link, tabindex=-1)
         x += 7 * len(text) + 12
-    return parts

@@ -91,23 +91,31 @@ def collect_stages(view: View) -> dict[str, Stage]:
     is_paid = view.summary is None or not queries.is_from_recording(view.summary)
     nodes = {node.id: node for node in view.graph.nodes}
     for name in [*usd_by_node, *turns]:
-        kind = ""
-        if turns.get(name):
-            kind = turns[name][0].kind
-        nodes.setdefault(name, Node(id=name, kind=kind or "stage"))
+        if name not in nodes:
+            nodes[name] = Node(id=name, kind=_kind_of_turns(turns.get(name, ())))
     findings = _findings_by_node(view)
     rounds = gates_on_page(view)
     stages = {}
     for name, node in nodes.items():
+        usd = None
+        if is_paid:
+            usd = usd_by_node.get(name, node.usd)
         stages[name] = Stage(
             node,
             view.times.get(name),
             tuple(turns.get(name, ())),
-            usd_by_node.get(name, node.usd) if is_paid else None,
+            usd,
             tuple(findings.get(name, ())),
             rounds.get(name),
         )
     return stages
+
+
+def _kind_of_turns(turns: Sequence[TurnView]) -> str:
+    """The kind of a node that the graph does not have."""
+    if turns and turns[0].kind:
+        return turns[0].kind
+    return "stage"
 
 
 def _findings_by_node(view: View) -> dict[str, list[int]]:

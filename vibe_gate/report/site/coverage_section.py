@@ -5,7 +5,7 @@ picture.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -88,19 +88,13 @@ def render_coverage_section(site: Site) -> Iterator[Html]:
     """
     if site.coverage is None or not site.coverage.commits:
         return
-    by_status: dict[str, list[_Commit]] = {}
-    uncounted: list[_Commit] = []
-    for identity, status in site.coverage.commits:
-        if identity.commit in site.older and status.status in WITHOUT_TRACE:
-            uncounted.append((identity, status))
-        else:
-            by_status.setdefault(status.status, []).append((identity, status))
+    by_status, uncounted = _group_commits(site, site.coverage.commits)
     counts = Counter({word: len(commits) for word, commits in by_status.items()})
     words = [word for word in STATUS_STYLES if word in counts]
     words += sorted({*counts} - {*STATUS_STYLES})
     sentence = _coverage_sentence(site, counts, words, len(uncounted))
     parts = [_coverage_figure(site, counts, words, sentence)]
-    for word in sorted(words, key=lambda word: (word not in NEVER, word in GOOD, word)):
+    for word in sorted(words, key=_fold_order):
         is_open = word in NEVER and counts[word] <= MOST_OPEN
         parts.append(_fold_commits(word, word, by_status[word], site, is_open=is_open))
     if uncounted:
@@ -110,6 +104,26 @@ def render_coverage_section(site: Site) -> Iterator[Html]:
         parts.append(_fold_commits("uncounted", name, uncounted, site))
     title = tag("h2", f"Commits: {cut_for_table(site.commits)}")
     yield tag("section", title, *parts, id="commits")
+
+
+def _group_commits(
+    site: Site, commits: Iterable[_Commit]
+) -> tuple[dict[str, list[_Commit]], list[_Commit]]:
+    """The commits by status, and those that no run could have reviewed."""
+    by_status: dict[str, list[_Commit]] = {}
+    uncounted: list[_Commit] = []
+    for commit in commits:
+        identity, status = commit
+        if identity.commit in site.older and status.status in WITHOUT_TRACE:
+            uncounted.append(commit)
+        else:
+            by_status.setdefault(status.status, []).append(commit)
+    return by_status, uncounted
+
+
+def _fold_order(word: str) -> tuple[bool, bool, str]:
+    """Commits that were never reviewed come first, accepted ones last."""
+    return word not in NEVER, word in GOOD, word
 
 
 def _coverage_figure(site: Site, counts: Counter[str], words: Sequence[str], sentence: str) -> Html:
@@ -164,11 +178,14 @@ def _accepted_sentence(
     good = sum(counts[word] for word in GOOD)
     accepted = ", ".join(f"{counts[word]:,} {word}" for word in words if word in GOOD)
     sentence = f"vibe-gate verify accepts {good:,} of {counted(counts.total(), 'commit')}"
-    sentence += f": {accepted}." if accepted else "."
+    if accepted:
+        sentence += f": {accepted}"
+    sentence += "."
     if not is_since or not site.first_run:
         return sentence
-    since = f"Reviewed since {site.first_run}, the first run stored here: "
-    return since + (sentence if words else "no commit yet.")
+    if not words:
+        sentence = "no commit yet."
+    return f"Reviewed since {site.first_run}, the first run stored here: {sentence}"
 
 
 def _was(number: int) -> str:
@@ -188,7 +205,10 @@ def _fold_commits(
     heads = ("Commit", "Title", "Day", "Author", "Why", "Run")
     table = render_html_table(heads, lines, class_="commits")
     summary = tag("summary", f"{name}: {counted(len(commits), 'commit')}")
-    return tag("details", summary, table, id=f"commits-{word}", open="" if is_open else None)
+    open_attribute = None
+    if is_open:
+        open_attribute = ""
+    return tag("details", summary, table, id=f"commits-{word}", open=open_attribute)
 
 
 def _commit_row(

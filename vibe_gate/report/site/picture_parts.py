@@ -55,19 +55,13 @@ def draw_over_time(
     bars = []
     lines = []
     for span, values in rows:
-        texts = []
-        for value, _ in values:
-            texts.append(format(value, form))
-        parts = []
-        cells = []
-        for (value, link), text in zip(values, texts, strict=True):
-            parts.append(Part(value, text, link))
-            cells.append(svg.link_text(text, link) if value else "")
+        parts = [Part(value, format(value, form), link) for value, link in values]
         bars.append(Bar(span.name, tuple(parts), "", span.link, span.text))
-        if not any(value for value, _ in values):
+        if not any(part.value for part in parts):
             continue
+        cells = [_part_cell(part) for part in parts]
         if adds_up:
-            total = sum(value for value, _ in values)
+            total = sum(part.value for part in parts)
             cells.append(svg.link_text(format(total, form), span.link))
         lines.append(table_row((svg.link_text(span.text, span.link), *cells)))
     heads = ["Days", *(entry.name for entry in series)]
@@ -93,13 +87,11 @@ def draw_by_row(
     lines = []
     has_remarks = len(heads) > 2
     for row in rows[:MOST_LINES]:
-        parts = []
-        cells: list[Html | str] = [svg.link_text(row.name, row.link), row.text]
+        parts = [Part(value, f"{value:,}", link) for value, link in row.values]
+        cells = [svg.link_text(row.name, row.link), row.text]
         if has_remarks:
             cells.append(row.remark)
-        for value, link in row.values:
-            parts.append(Part(value, f"{value:,}", link))
-            cells.append(svg.link_text(f"{value:,}", link) if value else "")
+        cells += map(_part_cell, parts)
         bars.append(Bar(row.name, tuple(parts), row.text, row.link))
         lines.append(table_row(cells))
     omission = and_more(len(rows) - MOST_ROWS, "p", class_="none")
@@ -107,6 +99,13 @@ def draw_by_row(
     picture = svg.draw_rows(bars[:MOST_ROWS], series)
     all_heads = (*heads, *(entry.name for entry in series))
     return svg.render_figure(name, title, picture, sentence, all_heads, lines)
+
+
+def _part_cell(part: Part) -> Html | str:
+    """A figure in the table, with the link to its runs; nothing for 0."""
+    if not part.value:
+        return ""
+    return svg.link_text(part.text, part.link)
 
 
 def render_sentence(text: Html | str | None) -> Html | None:

@@ -278,15 +278,8 @@ def build_script_data(site: Site) -> dict[str, Any]:
 def _script_row(site: Site, run: SiteRun, names: _NameTable) -> Iterator[object]:
     """A run in the order in which the script reads it; what it was for a test is the last."""
     entry, figures = run.entry, run.figures
-    labelled: dict[tuple[int, int], None] = {}
-    for finding in figures.findings:
-        for source in finding.sources:
-            word = feedback.WORDS.index(site.words[source, finding.fingerprint])
-            labelled[names.number("criteria", source), word] = None
-    usd_by_model: dict[int, float] = {}
-    for model, usd in figures.usd_by_model.items():
-        number = names.number("models", model)
-        usd_by_model[number] = usd_by_model.get(number, 0.0) + usd
+    labelled_criteria = _script_labels(site, run, names)
+    usd_by_model = _script_costs(run, names)
     tested = None
     if run.tested:
         tested = _script_test(site, run.tested, names)
@@ -303,8 +296,8 @@ def _script_row(site: Site, run: SiteRun, names: _NameTable) -> Iterator[object]
     yield round(entry.cost_usd, 6)
     yield entry.duration_ms
     yield names.numbers_of("agents", figures.agents)
-    yield [(number, round(usd, 6)) for number, usd in usd_by_model.items()]
-    yield list(labelled)
+    yield usd_by_model
+    yield labelled_criteria
     yield figures.hits
     yield figures.misses
     yield names.number_or_none("workflows", entry.workflow)
@@ -312,6 +305,26 @@ def _script_row(site: Site, run: SiteRun, names: _NameTable) -> Iterator[object]
     yield names.numbers_of("paths", entry.paths[:MOST_PATHS])
     if tested is not None:
         yield tested
+
+
+def _script_labels(site: Site, run: SiteRun, names: _NameTable) -> list[tuple[int, int]]:
+    """The criteria of the run's findings, each with what people say of one, once."""
+    labelled_criteria: dict[tuple[int, int], None] = {}
+    for finding in run.figures.findings:
+        for source in finding.sources:
+            word = feedback.WORDS.index(site.words[source, finding.fingerprint])
+            criterion = names.number("criteria", source)
+            labelled_criteria[criterion, word] = None
+    return list(labelled_criteria)
+
+
+def _script_costs(run: SiteRun, names: _NameTable) -> list[tuple[int, float]]:
+    """US dollars by model; of those that are shown alike, together."""
+    usd_by_model: dict[int, float] = {}
+    for model, usd in run.figures.usd_by_model.items():
+        number = names.number("models", model)
+        usd_by_model[number] = usd_by_model.get(number, 0.0) + usd
+    return [(number, round(usd, 6)) for number, usd in usd_by_model.items()]
 
 
 def _script_test(site: Site, tested: TestedRun, names: _NameTable) -> tuple[int, int, int, int]:

@@ -268,21 +268,14 @@ def _state_counts(grid: Grid) -> str:
 def _render_grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttempt]]) -> Html:
     """A row for each test, and a column for each model."""
     columns = [*models][:MOST_MODELS]
-    names = [_model_name(model) for model in columns]
-    heads = ["Test", *names, "Passed", "Share", "95 % interval", "USD an attempt"]
-    head_cells = []
-    for head in heads:
-        head_cells.append(tag("th", head, scope="col"))
     rows = []
     for test, by_model in [*grid.items()][:MOST_TESTS]:
         rows.append(_test_row(site, test, by_model, columns))
-    totals = []
-    for model in columns:
-        totals.append(_model_total(model, models[model]))
+    totals = [_model_total(model, models[model]) for model in columns]
     last_row = table_row(("All", *totals, *PassRate.of(_all_attempts(models)).cells))
     table = tag(
         "table",
-        tag("thead", tag("tr", *head_cells)),
+        tag("thead", _grid_head(columns)),
         tag("tbody", *rows),
         tag("tfoot", last_row),
         class_="grid-of",
@@ -292,6 +285,12 @@ def _render_grid(site: Site, grid: Grid, models: Mapping[str, Sequence[TestAttem
         "div", table, class_="wide", tabindex=0, role="region", aria_label="Tests by model"
     )
     return join_html([region, _grid_omission(len(grid), len(models))])
+
+
+def _grid_head(models: Sequence[str]) -> Html:
+    names = [_model_name(model) for model in models]
+    heads = ["Test", *names, "Passed", "Share", "95 % interval", "USD an attempt"]
+    return tag("tr", *(tag("th", head, scope="col") for head in heads))
 
 
 def _grid_omission(tests: int, models: int) -> Html | None:
@@ -322,31 +321,50 @@ def _test_row(
     site: Site, test: str, by_model: Mapping[str, list[TestAttempt]], models: Sequence[str]
 ) -> Html:
     name = site.names[test]
-    file, own_name = _split_test_name(name)
+    cells = []
+    sort_keys = []  # of each column but the first
+    for model in models:
+        attempts = by_model.get(model, ())
+        link = link_to_runs(test=name, model=cut_for_table(model))
+        cells.append(_attempts_cell(attempts, link))
+        sort_keys.append(_share_key(PassRate.of(attempts).interval))
+    rate = PassRate.of(_all_attempts(by_model))
+    sort_keys += _rate_keys(rate)
+    return table_row(
+        (_test_link(name), *cells, *rate.cells),
+        data_state=state_of_attempts(by_model),
+        data_values=",".join(sort_keys),
+    )
+
+
+def _test_link(name: str) -> Html:
+    """The test's file, smaller, and its name, which lead to its runs."""
+    file, short_name = _split_test_name(name)
     file_text = None
     if file:
         file_text = tag("small", file)
-    name_link = tag("a", file_text, own_name, href=link_to_runs(test=name))
-    rate = PassRate.of(_all_attempts(by_model))
-    cells = []
-    values: list[float | None] = []  # of each column but the first, for the script that sorts
-    for model in models:
-        attempts = by_model.get(model, ())
-        interval = PassRate.of(attempts).interval
-        link = link_to_runs(test=name, model=cut_for_table(model))
-        cells.append(_attempts_cell(attempts, link))
-        values.append(interval.value if interval else None)
-    values.append(rate.passed)
+    return tag("a", file_text, short_name, href=link_to_runs(test=name))
+
+
+def _rate_keys(rate: PassRate) -> tuple[str, str, str, str]:
+    """What the script sorts the columns by that stand beside the models'."""
+    low = ""
     if rate.interval:
-        values += [rate.interval.value, rate.interval.low]
-    else:
-        values += [None, None]
-    values.append(rate.mean_usd)
-    return table_row(
-        (name_link, *cells, *rate.cells),
-        data_state=state_of_attempts(by_model),
-        data_values=",".join("" if value is None else f"{value:.6g}" for value in values),
-    )
+        low = _sort_key(rate.interval.low)
+    cost = ""
+    if rate.mean_usd is not None:
+        cost = _sort_key(rate.mean_usd)
+    return _sort_key(rate.passed), _share_key(rate.interval), low, cost
+
+
+def _share_key(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    return _sort_key(interval.value)
+
+
+def _sort_key(value: float) -> str:
+    return f"{value:.6g}"
 
 
 def _attempts_cell(attempts: Sequence[TestAttempt], link: str) -> Html | None:
@@ -390,25 +408,39 @@ def _draw_costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
     dots: list[svg.Dot] = []
     lines: list[Html] = []
     for model, attempts in [*models.items()][:MOST_LINES]:
-        rate = PassRate.of(attempts)
-        name, link = _model_name(model), link_to_runs(model=cut_for_table(model))
-        passed, share, interval, cost = rate.cells
-        tests = len({attempt.test for attempt in attempts})
-        total = f"{sum(rate.usd):.4f}"
-        if not rate.is_priced:
-            total += " + ?"
-        model_cell = svg.link_text(name, link if model else "")
-        lines.append(table_row((model_cell, f"{tests:,}", *rate.cells, total)))
-        if rate.interval is None or rate.mean_usd is None or len(dots) == MOST_MODELS:
-            continue
-        text = f"{passed} passed ({share}, {interval}), ${cost} an attempt"
-        dots.append(svg.Dot(name, rate.mean_usd, rate.interval, text, link))
+        lines.append(_cost_line(model, attempts))
+        dot = _cost_dot(model, PassRate.of(attempts))
+        if dot is not None and len(dots) < MOST_MODELS:
+            dots.append(dot)
     if not dots:
         return None
     heads = ("Model", "Tests", "Passed", "Share", "95 % interval", "USD an attempt", "USD")
     title = "Cost against pass rate, by model"
     caption = tag("p", _cost_sentence(models), class_="none")
     return svg.render_figure("cost-and-rate", title, svg.draw_dots(dots), caption, heads, lines)
+
+
+def _cost_line(model: str, attempts: Sequence[TestAttempt]) -> Html:
+    """A row of the picture's table. "?" beside the sum: an attempt has no price."""
+    link = ""
+    if model:
+        link = link_to_runs(model=cut_for_table(model))
+    tests = len({attempt.test for attempt in attempts})
+    rate = PassRate.of(attempts)
+    total = f"{sum(rate.usd):.4f}"
+    if not rate.is_priced:
+        total += " + ?"
+    return table_row((svg.link_text(_model_name(model), link), f"{tests:,}", *rate.cells, total))
+
+
+def _cost_dot(model: str, rate: PassRate) -> svg.Dot | None:
+    """What an attempt of the model cost, and how often it passed; None if either is not known."""
+    if rate.interval is None or rate.mean_usd is None:
+        return None
+    passed, share, interval, cost = rate.cells
+    text = f"{passed} passed ({share}, {interval}), ${cost} an attempt"
+    link = link_to_runs(model=cut_for_table(model))
+    return svg.Dot(_model_name(model), rate.mean_usd, rate.interval, text, link)
 
 
 def _cost_sentence(models: Mapping[str, Sequence[TestAttempt]]) -> str:
@@ -426,19 +458,16 @@ def _cost_sentence(models: Mapping[str, Sequence[TestAttempt]]) -> str:
 
 def _draw_rates(site: Site, grid: Grid) -> Html | None:
     """The share of attempts that passed, the lowest first."""
-    rates: list[tuple[str, PassRate, Interval]] = []
-    for test, by_model in grid.items():
-        rate = PassRate.of(_all_attempts(by_model))
-        if rate.interval is not None:
-            rates.append((test, rate, rate.interval))
+    rates = _decided_rates(grid)
     if not rates:
         return None
-    rates.sort(key=lambda item: (item[2].value, -item[1].decided, item[0]))
     ranges = []
     lines = []
     for test, rate, interval in rates[:MOST_LINES]:
-        name, link = site.names[test], link_to_runs(test=site.names[test])
-        ranges.append(Range(_split_test_name(name)[1], interval, rate.cells[0], link))
+        name = site.names[test]
+        link = link_to_runs(test=name)
+        _, short_name = _split_test_name(name)
+        ranges.append(Range(short_name, interval, rate.cells[0], link))
         lines.append(table_row((svg.link_text(name, link), *rate.cells)))
     caption = None
     if len(rates) > MOST_ROWS:
@@ -447,6 +476,21 @@ def _draw_rates(site: Site, grid: Grid) -> Html | None:
     heads = ("Test", "Passed", "Share", "95 % interval", "USD an attempt")
     picture = svg.draw_ranges(ranges[:MOST_ROWS])
     return svg.render_figure("rate-by-test", "Pass rate by test", picture, caption, heads, lines)
+
+
+def _decided_rates(grid: Grid) -> list[tuple[str, PassRate, Interval]]:
+    """The tests that anything decides, the lowest share first."""
+    rates: list[tuple[str, PassRate, Interval]] = []
+    for test, by_model in grid.items():
+        rate = PassRate.of(_all_attempts(by_model))
+        if rate.interval is not None:
+            rates.append((test, rate, rate.interval))
+
+    def order(entry: tuple[str, PassRate, Interval]) -> tuple[float, int, str]:
+        test, rate, interval = entry
+        return interval.value, -rate.decided, test
+
+    return sorted(rates, key=order)
 
 
 def _split_test_name(name: str) -> tuple[str, str]:

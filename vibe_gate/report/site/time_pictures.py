@@ -142,18 +142,12 @@ def draw_durations(site: Site) -> Html | None:
     bars = []
     lines = []
     for span, runs in site.by_span.items():
-        reviews = []
-        for run in runs:
-            if _is_review(run):
-                reviews.append(run.entry)
-        values = _durations_of(reviews)
-        texts = ["" if value is None else f"{format_tenths(value)} s" for value in values]
-        parts: list[Part | None] = []
-        for value, text in zip(values, texts, strict=True):
-            parts.append(None if value is None else Part(value / 1000, text))
+        reviews = [run.entry for run in runs if _is_review(run)]
+        parts = tuple(map(_duration_part, _durations_of(reviews)))
         link = link_to_runs(span, workflow="review")
-        bars.append(Bar(span.name, tuple(parts), "", link, span.text))
+        bars.append(Bar(span.name, parts, "", link, span.text))
         if reviews:
+            texts = [part.text if part else "" for part in parts]
             lines.append(table_row((svg.link_text(span.text, link), *texts)))
     if not lines:
         return None
@@ -162,6 +156,13 @@ def draw_durations(site: Site) -> Html | None:
     caption = join_html([render_sentence(_pace_sentence(site)), svg.draw_legend(series)])
     heads = ("Days", *(entry.name for entry in series))
     return svg.render_figure("seconds", title, picture, caption, heads, lines)
+
+
+def _duration_part(ms: float | None) -> Part | None:
+    """In seconds; None without a figure."""
+    if ms is None:
+        return None
+    return Part(ms / 1000, f"{format_tenths(ms)} s")
 
 
 def _durations_of(reviews: Sequence[RunEntry]) -> tuple[float | None, float | None, float | None]:
@@ -174,10 +175,16 @@ def _durations_of(reviews: Sequence[RunEntry]) -> tuple[float | None, float | No
             durations = without_model
         durations.append(review.duration_ms)
     return (
-        quantile(with_model, 0.5) if with_model else None,
-        quantile(with_model, 0.9) if with_model else None,
-        quantile(without_model, 0.5) if without_model else None,
+        _quantile_if_any(with_model, 0.5),
+        _quantile_if_any(with_model, 0.9),
+        _quantile_if_any(without_model, 0.5),
     )
+
+
+def _quantile_if_any(values: Sequence[float], share: float) -> float | None:
+    if not values:
+        return None
+    return quantile(values, share)
 
 
 def _is_review(run: SiteRun) -> bool:
@@ -196,13 +203,9 @@ def _pace_sentence(site: Site) -> Html | None:
     earlier_durations = _durations_with_model(site, earlier_week)
     if min(len(durations), len(earlier_durations)) < FEWEST:
         return None
-    median, earlier_median = quantile(durations, 0.5), quantile(earlier_durations, 0.5)
-    change = "slower"
-    if earlier_median:
-        comparison = "faster"
-        if median > earlier_median:
-            comparison = "slower"
-        change = f"{abs(median / earlier_median - 1):.0%} {comparison}"
+    median = quantile(durations, 0.5)
+    earlier_median = quantile(earlier_durations, 0.5)
+    change = _describe_change(median, earlier_median)
     return join_html(
         [
             f"Median of those that asked a model: {format_tenths(median)} s from ",
@@ -212,6 +215,16 @@ def _pace_sentence(site: Site) -> Html | None:
             f": {change}.",
         ]
     )
+
+
+def _describe_change(median: float, earlier_median: float) -> str:
+    """By how much of the earlier one the median is slower or faster."""
+    if not earlier_median:
+        return "slower"
+    share = f"{abs(median / earlier_median - 1):.0%}"
+    if median > earlier_median:
+        return f"{share} slower"
+    return f"{share} faster"
 
 
 def _durations_with_model(site: Site, span: DaySpan) -> list[int]:
