@@ -83,8 +83,10 @@ class Expectation:
             if not any(file.touches((pattern,)) for file in files):
                 idle_patterns.append(pattern)
         answer = CheckResult("pass", f"Files that match {list_names(patterns)} changed.")
-        needed = 1 if not self._negated else len(patterns)
-        if len(idle_patterns) >= needed:
+        most_idle = 0
+        if self._negated:  # one that matches is enough to make it wrong
+            most_idle = len(patterns) - 1
+        if len(idle_patterns) > most_idle:
             answer = CheckResult("fail", f"No changed file matches {list_names(idle_patterns)}.")
         self._conclude(answer, "seal", _list_changes(files))
 
@@ -104,7 +106,10 @@ class Expectation:
     def to_have_used_tool(self, name: str, min: int = 1, max: int | None = None) -> None:
         """The tool succeeded at least `min` and at most `max` times."""
         answer = self._answer("tool-used", tool=name, min=min, max=max)
-        self._conclude(answer, "hooks", self._used_tools(), firm="pass" if max is None else "")
+        firm = ""
+        if max is None:
+            firm = "pass"
+        self._conclude(answer, "hooks", self._used_tools(), firm=firm)
 
     def to_use_only_tools(self, *names: str | Sequence[str]) -> None:
         """No other tool was called, with success or not; `*` and `?` as in file names
@@ -155,10 +160,13 @@ class Expectation:
 
     def _files(self) -> tuple[FileDiff, ...]:
         """What agents changed, turn after turn; of a run without agents, the reviewed change."""
-        agents = self._stages() if self._result.is_run else {}
-        turns = [turn for turn in self._result.turns() if turn.bundle_dir.parent.name in agents]
+        results = [self._result]
+        if self._result.is_run:
+            agents = self._stages()
+            turns = [turn for turn in self._result.turns() if turn.bundle_dir.parent.name in agents]
+            results = turns or results
         files = []
-        for result in turns or [self._result]:
+        for result in results:
             files += [_as_diff(file) for file in result.files.changed()]
         return tuple(files)
 
@@ -177,7 +185,11 @@ class Expectation:
         counts: Counter[str] = Counter()
         for conduct in self._conduct():
             counts.update(call.name for call in conduct.calls)
-        words = [f"{name} {count} times" if count > 1 else name for name, count in counts.items()]
+        words = []
+        for name, count in counts.items():
+            if count > 1:
+                name = f"{name} {count} times"
+            words.append(name)
         return _Listing("Called", words)
 
     # The answer
@@ -192,12 +204,15 @@ class Expectation:
             raise UsageError(
                 f"The check {check} does not take these options ({sentence(wrong[0])})."
             )
+        conduct = self._conduct
+        if check == "cost-under":
+            conduct = self._cost
         input = CheckInput(
             change=Change("range", "", "", "", "", "", "", files),
             criterion=Criterion(id="expected", kind="check", check=check, options=options),
             read=_refuse_to_read,
             run_command=_refuse_to_read,
-            conduct=self._cost if check == "cost-under" else self._conduct,
+            conduct=conduct,
         )
         return entry.answer(input, chosen, files)
 
@@ -228,12 +243,16 @@ class Expectation:
         recording leaves.
         """
         __tracebackhide__ = True
-        gap = "" if answer.outcome == firm else self._missing_part(needed)
-        if gap:
-            raise AssertionError(
-                f"capture is incomplete: {safe(gap)}. What there is of it: {answer.reason}"
-            )
-        if answer.outcome == ("fail" if self._negated else "pass"):
+        if answer.outcome != firm:
+            gap = self._missing_part(needed)
+            if gap:
+                raise AssertionError(
+                    f"capture is incomplete: {safe(gap)}. What there is of it: {answer.reason}"
+                )
+        expected = "pass"
+        if self._negated:
+            expected = "fail"
+        if answer.outcome == expected:
             return
         headline = answer.reason
         if self._negated and answer.outcome == "pass":
@@ -250,7 +269,10 @@ def _names_in(names: Iterable[str | Sequence[str]]) -> tuple[str, ...]:
     """The names, those of lists one by one. UsageError: one is not text."""
     all_names: list[str] = []
     for name in names:
-        all_names += (name,) if isinstance(name, str) else name
+        if isinstance(name, str):
+            all_names.append(name)
+        else:
+            all_names += name
     for name in all_names:
         if not isinstance(name, str):
             raise UsageError(f"A matcher takes names as text, not {name!r:.80}.")
@@ -265,24 +287,29 @@ def _finding_messages(answer: CheckResult) -> list[str]:
         return []
     messages = []
     for finding in answer.findings:
-        place = f"{finding.path}: " if finding.path else ""
-        messages.append(f"{place}{finding.message}")
+        message = finding.message
+        if finding.path:
+            message = f"{finding.path}: {message}"
+        messages.append(message)
     return messages
 
 
 def _as_diff(file: FileChange) -> FileDiff:
     """A stored change as checks of paths see it: without lines and contents."""
+    old_path = None
+    if file.old_path is not None:
+        old_path = paths.unquote(file.old_path)
     version = FileVersion("", REGULAR_MODE, 0)
     return FileDiff(
-        paths.unquote(file.path),
-        None if file.old_path is None else paths.unquote(file.old_path),
-        file.change_type,
-        None if file.change_type == "added" else version,
-        None if file.change_type == "deleted" else version,
-        False,
-        0,
-        0,
-        (),
+        path=paths.unquote(file.path),
+        old_path=old_path,
+        change_type=file.change_type,
+        before=None if file.change_type == "added" else version,
+        after=None if file.change_type == "deleted" else version,
+        binary=False,
+        added=0,
+        deleted=0,
+        hunks=(),
     )
 
 

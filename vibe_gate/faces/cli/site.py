@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, RunEntry, Wanted
+from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate, Trust
@@ -89,7 +90,9 @@ def _folder(
     store. GateError.
     """
     if output is None:
-        clone = StoredRuns() if isinstance(stored, TeamRuns) else stored
+        clone = stored
+        if isinstance(stored, TeamRuns):
+            clone = StoredRuns()
         return open_pages(clone.bundles, None, all_runs)
     target, option = Path(output), f"--output {paths.quote(output)}"
     if target.exists() and not target.is_dir():
@@ -120,13 +123,8 @@ def _put_pages(
     room = arguments.pages
     with stored.repository() as repository:
         while room > 0 and waiting:  # runs that are damaged take no room from older ones
-            batch: list[RunEntry] = []
-            while waiting and len(batch) < room:
-                entry = waiting.popleft()
-                if arguments.prompts or stored.bundles.may_leave(entry):
-                    batch.append(entry)
-                else:
-                    withheld_count += 1
+            batch, withheld = _take_batch(waiting, room, stored, arguments)
+            withheld_count += withheld
             for entry in reversed(batch):
                 state = _put_page(
                     stored, entry, all_runs, folder, repository, prompts=arguments.prompts
@@ -142,6 +140,23 @@ def _put_pages(
         limit = f"each call writes {arguments.pages:,}, the newest first (--pages N)"
         complain(f"note: {counted(len(waiting), 'page')} left; {limit}.")
     return corrupt
+
+
+def _take_batch(
+    waiting: deque[RunEntry], room: int, stored: StoredRuns, arguments: SiteArguments
+) -> tuple[list[RunEntry], int]:
+    """The next runs whose pages may be written, at most `room`; how many were passed over that may
+    not leave the clone.
+    """
+    batch: list[RunEntry] = []
+    withheld_count = 0
+    while waiting and len(batch) < room:
+        entry = waiting.popleft()
+        if arguments.prompts or stored.bundles.may_leave(entry):
+            batch.append(entry)
+        else:
+            withheld_count += 1
+    return batch, withheld_count
 
 
 def _put_page(
@@ -181,6 +196,20 @@ class _CloneView(Struct, frozen=True):
     judges: Badges = msgspec.field(default_factory=dict)
     """How far each judge is trusted."""
 
+    @property
+    def baselines(self) -> tuple[Baseline, ...]:
+        """Of the gate's judges."""
+        if self.gate is None:
+            return ()
+        return self.gate.baselines
+
+    @property
+    def trust(self) -> Trust:
+        """What the gate asks of a judge that is to block."""
+        if self.gate is None:
+            return Trust()
+        return self.gate.file.trust
+
 
 def _read_clone(stored: StoredRuns, commits: str | None) -> _CloneView:
     """`commits`: the range to verify; None: the newest ones. GateError."""
@@ -190,7 +219,9 @@ def _read_clone(stored: StoredRuns, commits: str | None) -> _CloneView:
         labels = known_labels(repository)
         coverage, span = _coverage(repository, commits)
         gate = _gate(repository)
-        judges = {} if gate is None else _judges(gate, repository)
+        judges: Badges = {}
+        if gate is not None:
+            judges = _judges(gate, repository)
     return _CloneView(tuple(labels), coverage, span, gate, judges)
 
 
@@ -214,28 +245,34 @@ def _site(
     if arguments.since is not None or arguments.path is not None:
         all_entries = _with_corrupt(stored.bundles.find(), corrupt)
     entries_by_place = {entry.place: entry for entry in all_entries}
+    first_run = None
     with stored.repository() as repository:
-        first_run = _first_run(all_entries, repository) if repository else None
+        if repository:
+            first_run = _first_run(all_entries, repository)
     redact = Redactor(read_process_environment().variables).text
     with figures_of(stored.bundles) as figures:
         runs = _site_runs(stored, entries, folder, figures, redact)
         total = compute_statistics(
             entries, entries_by_place, figures, clone.labels, arguments.since
         )
-    gate = clone.gate
+    authorship: dict[str, tuple[str, str]] = {}
+    older_commits: frozenset[str] = frozenset()
+    if coverage:
+        authorship = _days_and_authors(coverage, redact)
+        older_commits = _older_commits(coverage, first_run)
     return Site(
         tuple(runs),
         total,
         clone.labels,
-        gate.baselines if gate else (),
+        clone.baselines,
         coverage,
         redact(clone.commits),
         _conditions(arguments, redact),
         judges=clone.judges,
-        trust=gate.file.trust if gate else Trust(),
-        authorship=_days_and_authors(coverage, redact) if coverage else {},
+        trust=clone.trust,
+        authorship=authorship,
         first_run=first_run.date().isoformat() if first_run else "",
-        older=_older_commits(coverage, first_run) if coverage else frozenset(),
+        older=older_commits,
     )
 
 
@@ -251,15 +288,19 @@ def _site_runs(
     titles = {key: redact(title) for key, title in titles.items()}
     runs = []
     for entry in entries:
-        run_figures = figures(entry) if has_figures(entry) else None
-        is_sealed = entry.state == "sealed"
+        run_figures = None
+        if has_figures(entry):
+            run_figures = figures(entry)
+        tested = None
+        if entry.state == "sealed":
+            tested = read_tested_run(stored.bundles, entry)
         runs.append(
             SiteRun(
                 entry,
                 run_figures or RunFigures(),
                 run_list.run_title(entry, titles),
                 folder.address_of(entry),
-                read_tested_run(stored.bundles, entry) if is_sealed else None,
+                tested,
                 redact(authors.get(entry.key, "")),
             )
         )
@@ -304,10 +345,13 @@ def _first_run(entries: Iterable[RunEntry], repository: Repository) -> datetime 
 
 def _began_at(entry: RunEntry) -> datetime | None:
     """When the run began by its id; None if no clock can have made the id yet."""
-    with suppress(ValueError):
+    try:
         began_at = datetime.fromisoformat(entry.created_at)
-        return began_at if began_at <= now() else None
-    return None
+    except ValueError:
+        return None
+    if began_at > now():
+        return None
+    return began_at
 
 
 def _older_commits(coverage: Verification, first_run: datetime | None) -> frozenset[str]:
@@ -323,8 +367,10 @@ def _commit_times(commits: Iterable[str]) -> dict[str, CommitTime]:
     columns = commit_columns(Path.cwd(), read_process_environment(), ("%H", "%ct", "%P"), commits)
     times: dict[str, CommitTime] = {}
     for commit, (seconds, parents) in columns.items():
-        is_date = seconds.isascii() and seconds.isdigit()
-        times[commit] = CommitTime(int(seconds) if is_date else None, tuple(parents.split()))
+        made_at = None
+        if seconds.isascii() and seconds.isdigit():
+            made_at = int(seconds)
+        times[commit] = CommitTime(made_at, tuple(parents.split()))
     return times
 
 
@@ -344,8 +390,9 @@ def _with_corrupt(entries: Iterable[RunEntry], corrupt: Container[str]) -> list[
     """The entries; those at the places `corrupt` as corrupt ones."""
     marked_entries = []
     for entry in entries:
-        is_corrupt = entry.place in corrupt
-        marked_entries.append(RunEntry(entry.run_id, entry.key, "corrupt") if is_corrupt else entry)
+        if entry.place in corrupt:
+            entry = RunEntry(entry.run_id, entry.key, "corrupt")
+        marked_entries.append(entry)
     return marked_entries
 
 
@@ -353,9 +400,11 @@ def _coverage(repository: Repository, commits: str | None) -> tuple[Verification
     """What `verify` says of a range, or of the newest commits; and the range. GateError of a range
     that a user wrote.
     """
-    span = commits if commits is not None else _newest_span(repository)
-    if commits is None and not span:
-        return None, ""
+    span = commits
+    if span is None:
+        span = _newest_span(repository)
+        if not span:
+            return None, ""
     request = VerifyRequest(range=span)
     try:
         coverage = verify_commits(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from vibe_gate.domain.document import plain
+from vibe_gate.domain.label import Label
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.label import known_labels
@@ -34,15 +36,21 @@ def _run(arguments: StatsArguments) -> int:
     since = arguments.since
     runs = StoredRuns()
     bundles = runs.bundles
+    labels: Sequence[Label] = ()
     with runs.repository() as repository:
-        labels = () if repository is None else known_labels(repository)
-    runs_by_place = {entry.place: entry for entry in bundles.find()}
-    entries = list(runs_by_place.values()) if since is None else bundles.find(since=since)
+        if repository is not None:
+            labels = known_labels(repository)
+    all_runs = bundles.find()
+    entries = all_runs
+    if since is not None:
+        entries = bundles.find(since=since)
+    runs_by_place = {entry.place: entry for entry in all_runs}
     with figures_of(bundles) as figures:
         total = compute_statistics(entries, runs_by_place, figures, labels, since)
     if arguments.as_json or not is_terminal():
-        began = None if since is None else since.isoformat(timespec="seconds")
-        document = {"since": began, **plain(total)}
+        document = {"since": None, **plain(total)}
+        if since is not None:
+            document["since"] = since.isoformat(timespec="seconds")
         return emit_result(document, render_statistics(total), as_json=arguments.as_json)
     columns = shutil.get_terminal_size().columns
     emit(coloured(draw_statistics(total, columns), columns) + "\n")
