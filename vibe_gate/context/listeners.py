@@ -72,3 +72,16 @@ Meter = Callable[[str, int, float], object]
 """Hears, in any thread, of each answer of a model that was paid for: the node's id, its tokens and
 USD.
 """
+
+
+class Listeners(Struct, frozen=True):
+    """Who hears what a run tells of itself while it goes on."""
+
+    progress: Progress = unheard
+    """Hears what is begun, what is waited for, and how stages end."""
+
+    tick: Tick | None = None
+    """Hears of stages that have not begun, and of every step of an agent."""
+
+    meter: Meter | None = None
+    """Hears what it costs."""

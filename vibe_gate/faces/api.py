@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from msgspec.structs import replace
 
 from vibe_gate.agent import Stop
-from vibe_gate.context.listeners import Progress, unheard
+from vibe_gate.context.listeners import Listeners, Progress, unheard
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
@@ -210,10 +210,13 @@ async def run_workflow(
         request = replace(request, plan=partial(plan_of, workflow))
     else:
         request = replace(request, workflow=workflow)
-    listener = progress or unheard
     with advising(named_revisions(review_request), start, environment, _INSTEAD):
         finished_run = await walk_workflow(
-            request, start=start, environment=environment, clock=now, progress=listener
+            request,
+            start=start,
+            environment=environment,
+            clock=now,
+            listeners=Listeners(progress or unheard),
         )
     return replace(finished_run, review=await _review_for_script(finished_run.review))
 
@@ -268,7 +271,7 @@ def run_agent(
         )
         request = RunRequest(review=review, plan=plan)
         run = await walk_workflow(
-            request, start=start, environment=environment, clock=now, progress=unheard
+            request, start=start, environment=environment, clock=now, listeners=Listeners()
         )
         _log_notes(run)
         return run
@@ -334,7 +337,7 @@ async def judge(
         start=_folder(workspace),
         environment=environment,
         clock=now,
-        progress=unheard,
+        listeners=Listeners(),
     )
     _log_notes(run)
     if answer is None:

@@ -10,9 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.agent import TurnProgress, TurnRequest
+from msgspec import Struct
+
+from vibe_gate.agent import StoredSession, TurnProgress, TurnRequest
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Progress, StageStep, Tick
+from vibe_gate.context.listeners import Listeners, StageStep
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import TESTS_TOOL, Agent, Isolation
@@ -86,6 +88,24 @@ class TrustedFiles:
         return revision or self._facts.change.before
 
 
+class _TurnBasis(Struct, frozen=True):
+    """What a turn begins with, beside its stage and the run's files."""
+
+    folder: Path
+    """Where the agent works."""
+
+    model: str
+
+    session: StoredSession | None
+    """The conversation that is kept, or goes on; None if none is."""
+
+    changes: TurnChanges | None
+    """What takes down what the agent changes; None if it does not write."""
+
+    setup: ProjectSetup | None
+    """What is loaded of the project's own Claude Code."""
+
+
 class AgentTurns:
     """Runs the turns of a run's agents."""
 
@@ -96,14 +116,9 @@ class AgentTurns:
         model: ModelAccess,
         trusted_files: TrustedFiles,
         root: Path,
-        progress: Progress,
-        tick: Tick | None,
+        listeners: Listeners,
     ) -> None:
-        """`root`: the repository's, which kept sessions name.
-
-        `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every
-        step.
-        """
+        """`root`: the repository's, which kept sessions name."""
         self.notes: list[str] = []
         """Sentences for people about turns that have ended."""
         self.private = False
@@ -115,8 +130,8 @@ class AgentTurns:
         self._command_environment = command_environment_from(run.environment.variables)
         self._trusted_files = trusted_files
         self._root = root
-        self._progress = progress
-        self._tick = tick
+        self._progress = listeners.progress
+        self._tick = listeners.tick
 
     async def run_stage(
         self,
@@ -153,9 +168,8 @@ class AgentTurns:
                 private=self.private,
             )
             with closing(kept_session) as session:
-                turn = self._turn_request(
-                    node, request, tree, folder, model, session, changes, brief(), setup
-                )
+                basis = _TurnBasis(folder, model, session.stored, changes, setup)
+                turn = self._turn_request(node, request, tree, basis, brief())
                 async with self._model.slots:
                     turn_result = await self._model.run_turn(turn)
                 if changes is not None and workspace is not None:
@@ -223,46 +237,48 @@ class AgentTurns:
         node: str,
         request: StageRequest,
         tree: RunTree,
-        folder: Path,
-        model: str,
-        session: KeptSession,
-        changes: TurnChanges | None,
+        basis: _TurnBasis,
         brief: RepairBrief,
-        setup: ProjectSetup | None,
     ) -> TurnRequest:
         """What the agent is asked, with the limits of the stage, of the agent, else of the gate."""
         agent = request.agent
-        file = self._gate.file
+        budget = self._gate.file.budget
+        setup = basis.setup
         wall = self._wall_of(agent, tree)
-        is_command = setup is not None and bool(command_name(request.prompt))
-        command = request.prompt if is_command else ""
+        command = ""
+        if setup is not None and command_name(request.prompt):
+            command = request.prompt
         prompt, system_prompt = self._prompts(node, request, tree, brief, command)
+        images = request.load_images(self._trusted_files.read)
+        mcp_servers = dict(self._mcp_servers(agent))
+        if setup is not None:
+            mcp_servers |= setup.mcp_servers
         time_left = self._run.deadline.seconds_left()
         return TurnRequest(
             node=node,
             prompt=prompt,
             system_prompt=system_prompt,
-            model=model,
-            folder=folder,
+            model=basis.model,
+            folder=basis.folder,
             homes=self._model.folder,
             schema=request.schema,
-            images=request.load_images(self._trusted_files.read),
+            images=images,
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
-            mcp_servers={**self._mcp_servers(agent), **(setup.mcp_servers if setup else {})},
+            mcp_servers=mcp_servers,
             setup=setup,
             has_program_prompt=setup is not None and not agent.system_prompt,
             command=command,
             run_tests=self._test_runner(agent, tree, brief),
             working=True,
             wall=wall,
-            session=session.stored,
-            max_turns=agent.max_turns or file.budget.max_turns,
+            session=basis.session,
+            max_turns=agent.max_turns or budget.max_turns,
             max_cost_usd=request.max_cost_usd or agent.max_cost_usd,
             timeout_s=min(request.timeout_s or agent.timeout_s or time_left, time_left),
-            watch=self._watch_of(node, request, folder),
+            watch=self._watch_of(node, request, basis.folder),
             stop=request.stop,
-            change=changes,
+            change=basis.changes,
         )
 
     def _prompts(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from vibe_gate.context.listeners import Progress, StageStep, Tick
+from vibe_gate.context.listeners import Listeners, StageStep
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import NodeConfig
 from vibe_gate.domain.node_names import repeat_suffix
@@ -18,8 +18,7 @@ from vibe_gate.store.run_recorder import RunRecorder
 class StageGraph:
     """Nodes and results, each written down when it comes."""
 
-    def __init__(self, record: RunRecorder, progress: Progress, tick: Tick | None) -> None:
-        """`progress` hears how stages end, `tick`, if it is given, of those that have not begun."""
+    def __init__(self, record: RunRecorder, listeners: Listeners) -> None:
         self.results: list[StageResult] = []
         """Of the stages that have ended, in the order in which they did."""
         self._direct_predecessors: dict[str, tuple[str, ...]] = {}
@@ -35,8 +34,8 @@ class StageGraph:
         known.
         """
         self._record = record
-        self._progress = progress
-        self._tick = tick
+        self._progress = listeners.progress
+        self._tick = listeners.tick
 
     def plan_stage(self, id: str, needs: Iterable[str], **fields: str) -> None:
         """Write down a stage that has not begun, and the stages that must end before it. `fields`:

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from msgspec.structs import replace
 
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Progress, Tick
+from vibe_gate.context.listeners import Listeners
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
@@ -64,9 +64,8 @@ class Stages:
         run: RunContext,
         repository: Repository,
         request: ReviewRequest,
+        listeners: Listeners,
         *,
-        progress: Progress,
-        tick: Tick | None,
         approve: Approve | None,
         files: Mapping[str, bytes],
         repeated: RepeatedRun | None,
@@ -76,20 +75,18 @@ class Stages:
         """
         self.facts = facts
         self.run = run
-        self.graph = StageGraph(run.record, progress, tick)
+        self.graph = StageGraph(run.record, listeners)
         """What has run."""
         self.trees = RunTrees(repository, facts.change, run.record.run_id)
         """The files."""
         self.model = ModelAccess(run, request, facts.gate)
         """The way to the model."""
         trusted_files = TrustedFiles(facts, repository, files)
-        self.turns = AgentTurns(
-            facts, run, self.model, trusted_files, repository.root, progress, tick
-        )
+        self.turns = AgentTurns(facts, run, self.model, trusted_files, repository.root, listeners)
         self.setups = AgentSetups(facts, request, run.record, repository.root, repeated)
         """What is loaded of the project's own Claude Code."""
         self._request = request
-        self._progress = progress
+        self._progress = listeners.progress
         self._approve = approve
         self.repair: RepairSource | None = None
         """What agents that write repair; None if the run is no repair."""

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from vibe_gate.agent import agent_environment_from, find_cli
 from vibe_gate.context.deadline import GRACE_S, Deadline
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Meter, Progress, Tick
+from vibe_gate.context.listeners import Listeners, Meter
 from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.environment import Environment
@@ -58,36 +58,36 @@ async def walk_workflow(
     start: Path,
     environment: Environment,
     clock: Callable[[], datetime],
-    progress: Progress,
-    meter: Meter | None = None,
-    tick: Tick | None = None,
+    listeners: Listeners,
     approve: Approve | None = None,
     began: Callable[[str], object] | None = None,
 ) -> WorkflowRun:
     """Run a workflow about a change of the repository around `start`.
 
-    `meter` hears what it costs; `tick` hears of stages that have not begun and of every step of an
-    agent; `approve` asks a person; `began` is told the run's id. Raises GateError: UsageError and
+    `approve` asks a person; `began` is told the run's id. Raises GateError: UsageError and
     its kinds for what cannot be understood, GatewayError without a way to the model, ApprovalNeeded.
     """
     began_at = time.monotonic()
     with open_repository(start, environment) as repository:
-        progress("change", "reading the change")
+        listeners.progress("change", "reading the change")
         reading_deadline = Deadline(began_at, request.review.deadline_s or Budget().deadline_s)
         with reading_deadline.interrupting(grace_s=0):
-            prepared = _prepare_run(request, repository, began_at, clock, meter)
+            prepared = _prepare_run(request, repository, began_at, clock, listeners.meter)
         run = prepared.run
         if began is not None:
             began(run.record.run_id)
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
+        if request.interactive:
+            approve = approve or leave_unanswered
+        else:
+            approve = None
         stages = Stages(
             prepared.facts,
             run,
             repository,
             prepared.request.review,
-            progress=progress,
-            tick=tick,
-            approve=(approve or leave_unanswered) if request.interactive else None,
+            listeners,
+            approve=approve,
             files=prepared.plan.files,
             repeated=request.repeated,
         )
@@ -99,7 +99,7 @@ async def walk_workflow(
             if prepared.remark:
                 stages.turns.notes.append(prepared.remark)
             problem = await _carry_out(prepared, stages)
-            progress("seal", "writing the verdict")
+            listeners.progress("seal", "writing the verdict")
             workflow_run = conclude_run(
                 prepared.plan.id,
                 stages,

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Sequence
 from functools import partial
 
+from vibe_gate.context.listeners import Listeners
 from vibe_gate.context.mode import DraftMode, LiveMode, Mode, RecheckMode
 from vibe_gate.context.review_request import ForgeJob, JudgeWish, ReviewRequest
 from vibe_gate.domain.change import MAX_COMMITS, Selection
@@ -357,7 +358,7 @@ def _run_workflow(job: Job, request: ReviewRequest) -> WorkflowRun:
             start=start,
             environment=job.environment,
             clock=clock,
-            progress=display.show,
+            listeners=Listeners(display.show),
         )
         return progress.run_walk(walk)
 

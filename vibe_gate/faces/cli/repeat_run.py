@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.context.listeners import Listeners
 from vibe_gate.context.mode import RepeatMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import RunEntry
@@ -163,9 +164,7 @@ def _carry_out(request: RunRequest, repository: Repository) -> WorkflowRun:
             start=repository.root,
             environment=environment,
             clock=now,
-            progress=display.show,
-            meter=display.meter,
-            tick=display.tick,
+            listeners=Listeners(display.show, display.tick, display.meter),
             approve=request.repeated.approve,
         )
         try:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from vibe_gate.context.listeners import Listeners
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.bundles import RunEntry
@@ -384,9 +385,7 @@ def carry_out(
             start=start,
             environment=environment,
             clock=now,
-            progress=display.show,
-            meter=display.meter,
-            tick=display.tick,
+            listeners=Listeners(display.show, display.tick, display.meter),
             approve=approve,
             began=run_ids.append,
         )

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import pytest
 from msgspec import Struct
 
-from vibe_gate.context.listeners import Meter, Progress, StageStep, Tick, unheard
+from vibe_gate.context.listeners import Listeners, StageStep
 from vibe_gate.domain.escape import counted, list_names, safe, shorten_text
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.pytest_plugin.marker import DISPLAY
@@ -39,14 +39,6 @@ MAX_AGENTS = 3
 _PRICE = re.compile(r" · \$\d+\.\d{4}(?= · |$)")
 
 _LIVE_DISPLAY = pytest.StashKey["LiveDisplay"]()
-
-
-class Listeners(Struct, frozen=True):
-    """What a run tells of itself while it goes on."""
-
-    progress: Progress = unheard
-    tick: Tick | None = None
-    meter: Meter | None = None
 
 
 class UseUntilNow(Struct):

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar, overload
 
 import pytest
 from msgspec import Struct
-from msgspec.structs import asdict
 from pydantic import BaseModel
 
 from vibe_gate.agent import Stop
@@ -442,7 +441,7 @@ class Vibe:
                 start=run.workspace,
                 environment=self._environment_of(run.workspace),
                 clock=now,
-                **asdict(self._activity.listeners),
+                listeners=self._activity.listeners,
             )
         except GatewayError:
             if self._wire.mode == "replay" and run.cassette and not run.cassette.is_dir():
