@@ -26,6 +26,7 @@ from claude_agent_sdk import (
     HookMatcher,
     ResultMessage,
     SdkMcpTool,
+    SettingSource,
     StreamEvent,
     create_sdk_mcp_server,
     project_key_for_directory,
@@ -193,13 +194,19 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     servers.write_text(json.dumps({"mcpServers": watched_servers}))
     variables = session.process.blanked()
     arguments: dict[str, str | None] = {}
+    setting_sources: list[SettingSource] = []
+    added_folders: list[str | Path] = []
     if turn.setup is None:
         arguments |= {"restricted": None, "disable-slash-commands": None}
     else:
         write_setup(turn.setup, home, turn.folder)
+        setting_sources.append("user")
+        added_folders.append(project_folder(home))
+    session_store = None
     if turn.session is None:
         arguments["no-session-persistence"] = None
     else:
+        session_store = turn.session.store
         arguments |= _session_arguments(turn.session)
         # Where the SDK looks for the transcript to mirror.
         variables["CLAUDE_CONFIG_DIR"] = str(home / "config")
@@ -209,13 +216,16 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     output_format: dict[str, Any] | None = None
     if turn.schema is not None:
         output_format = {"type": "json_schema", "schema": dict(turn.schema)}
+    max_cost_usd = turn.max_cost_usd
+    if metered:
+        max_cost_usd = None
     return ClaudeAgentOptions(
         tools=built_in(turn.tools),
         allowed_tools=_tools_of_commands(turn),
         disallowed_tools=list(turn.disallowed_tools),
         permission_mode="default" if turn.working else "dontAsk",
-        setting_sources=[] if turn.setup is None else ["user"],
-        add_dirs=[] if turn.setup is None else [project_folder(home)],
+        setting_sources=setting_sources,
+        add_dirs=added_folders,
         mcp_servers=servers if turn.mcp_servers else _tests_server(turn.run_tests),
         strict_mcp_config=True,
         verbatim_prompts=not turn.command,
@@ -223,12 +233,12 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
         output_format=output_format,
         model=turn.model,
         max_turns=turn.max_turns,
-        max_budget_usd=None if metered else turn.max_cost_usd,
+        max_budget_usd=max_cost_usd,
         max_buffer_size=MAX_MESSAGE_BYTES,
         include_partial_messages=True,
         cwd=turn.folder,
         env=variables,
-        session_store=turn.session.store if turn.session else None,
+        session_store=session_store,
         session_store_flush="eager",
         cli_path=session.process.executable,
         hooks=_SessionHooks(session).matchers(),

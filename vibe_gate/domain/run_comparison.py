@@ -276,27 +276,37 @@ def _compare_stages(
     stages_after = {stage.node: stage for stage in repeat_stages}
     for node in _names_of_both(stages_after, stages_before):
         before, after = stages_before.get(node), stages_after.get(node)
-        if before is None or after is None:
+        if after is None:
             yield StageComparison(
-                node=node,
-                before=before.outcome if before else DID_NOT_RUN,
-                after=after.outcome if after else DID_NOT_RUN,
-                reason=after.reason if after else "",
+                node=node, before=stages_before[node].outcome, after=DID_NOT_RUN, reason=""
             )
-            continue
-        has_other_message = before.message != after.message
-        shows_messages = has_other_message and not is_private
-        yield StageComparison(
-            node=node,
-            before=before.outcome,
-            after=after.outcome,
-            reason=after.reason,
-            is_asked_otherwise=before.question != after.question,
-            has_other_files=before.before != after.before,
-            has_other_message=has_other_message,
-            message_before=before.message if shows_messages else "",
-            message_after=after.message if shows_messages else "",
-        )
+        elif before is None:
+            yield StageComparison(
+                node=node, before=DID_NOT_RUN, after=after.outcome, reason=after.reason
+            )
+        else:
+            yield _compare_stage(before, after, is_private=is_private)
+
+
+def _compare_stage(
+    before: RecordedStage, after: RecordedStage, *, is_private: bool
+) -> StageComparison:
+    """Of a stage that ran both times; what its agent said only if that may leave the clone."""
+    has_other_message = before.message != after.message
+    message_before = message_after = ""
+    if has_other_message and not is_private:
+        message_before, message_after = before.message, after.message
+    return StageComparison(
+        node=after.node,
+        before=before.outcome,
+        after=after.outcome,
+        reason=after.reason,
+        is_asked_otherwise=before.question != after.question,
+        has_other_files=before.before != after.before,
+        has_other_message=has_other_message,
+        message_before=message_before,
+        message_after=message_after,
+    )
 
 
 def _compare_files(run_patch: bytes, repeat_patch: bytes) -> Iterator[FileComparison]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -172,22 +172,31 @@ def _show_finding(
     `is_shared_id`: whether several rubrics have a criterion of its id.
     """
     raw = finding.raw
+    message = raw.message
+    waiver_sentence: str | UnsetType = UNSET
+    if waiver is not None:
+        level = "notice"
+        message = short(f"{waiver.sentence} | {message}")
+        waiver_sentence = short(waiver.sentence)
+    rubric_ids: tuple[str, ...] | UnsetType = UNSET
+    if is_shared_id and finding.rubric_ids:
+        rubric_ids = finding.rubric_ids
     return Finding(
         path=raw.path,
         line=raw.line,
         end_line=raw.end_line,
-        level=level if waiver is None else "notice",
+        level=level,
         criterion=raw.criterion,
-        message=raw.message if waiver is None else short(f"{waiver.sentence} | {raw.message}"),
+        message=message,
         other_places=raw.other_places,
         counterexample=raw.counterexample,
         evidence=raw.evidence,
         also=raw.also,
         remark=raw.remark,
         fingerprint=finding.fingerprint,
-        rubrics=finding.rubric_ids if is_shared_id and finding.rubric_ids else UNSET,
-        waiver=UNSET if waiver is None else short(waiver.sentence),
-        allowed_by=UNSET if waiver is None else waiver,
+        rubrics=rubric_ids,
+        waiver=waiver_sentence,
+        allowed_by=waiver or UNSET,
         second_look=raw.second_look,
         basis=raw.basis,
         proof=raw.proof,

@@ -136,7 +136,9 @@ def _settle_outcomes(
     counts = Counter(outcomes)
     leader, count = counts.most_common(1)[0]
     if count >= majority:
-        return leader, ("unanimous" if len(counts) == 1 else "majority")
+        if len(counts) == 1:
+            return leader, "unanimous"
+        return leader, "majority"
     open_votes = planned - len(outcomes)
     if stopped and counts["error"]:
         return "error", "majority"
@@ -168,29 +170,32 @@ def result_of_votes(
         trust: What people said of the judge's earlier findings, if that is known.
     """
     outcome, decided_by = settle_votes(votes, planned, stopped=True) or ("abstain", "none")
+    if is_cached:
+        decided_by = "cache"
     deciding_votes = [vote for vote in votes if vote.outcome == outcome]
-    deciding_reason = stopped.reason if stopped else "the votes do not agree"
-    cause: Cause | UnsetType = stopped or UNSET
+    deciding_reason = "the votes do not agree"
+    cause: Cause | UnsetType = UNSET
+    if stopped:
+        deciding_reason, cause = stopped.reason, stopped
     if deciding_votes:
         telling_vote = max(deciding_votes, key=lambda vote: bool(vote.reason))
         deciding_reason, cause = telling_vote.reason, telling_vote.cause
-    failing_votes = [vote for vote in votes if vote.outcome == "fail"]
     counted_outcomes = [counted_outcome(vote) for vote in votes]
     if outcome == "fail" and "fail" not in counted_outcomes:
         outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or (
             "abstain",
             "none",
         )
-        decided_by, is_cached = "refuted", False
-        deciding_reason = _withdrawal_reason(failing_votes[0], outcome, votes)
-        cause = UNSET
+        decided_by, cause = "refuted", UNSET
+        # Its votes fail: the first of them tells why that does not count.
+        deciding_reason = _withdrawal_reason(deciding_votes[0], outcome, votes)
     return CriterionResult(
         id=criterion.id,
         kind="judge",
         must=criterion.must,
         weight=float(criterion.weight),
         outcome=outcome,
-        decided_by="cache" if is_cached else decided_by,
+        decided_by=decided_by,
         votes=tuple(votes),
         reason=short(deciding_reason),
         cause=cause,
@@ -205,8 +210,9 @@ def _withdrawal_reason(withdrawn_vote: Vote, outcome: Outcome, votes: Sequence[V
     sentence = "Only remarks are left."
     for defect in withdrawn_vote.defects:
         if defect.second_look is not UNSET:
-            word = "refuted" if defect.is_refuted else "only a remark"
-            sentence = f"Raised and {word}: {defect.second_look.reason}"
+            sentence = f"Raised and only a remark: {defect.second_look.reason}"
+            if defect.is_refuted:
+                sentence = f"Raised and refuted: {defect.second_look.reason}"
             break
     if outcome in ("pass", "not_applicable"):
         return sentence

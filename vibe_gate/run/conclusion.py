@@ -146,7 +146,9 @@ def conclude_run(
     """
     run, tree = stages.run, stages.trees.own
     repository = tree.repository
-    change = tree.change if reviewing else tree.current
+    change = tree.current
+    if reviewing:
+        change = tree.change
     made_change = _made_change(tree)
     record_contents(repository, change, run)
     if made_change.patch:
@@ -157,10 +159,12 @@ def conclude_run(
     # () of what only the workspace holds.
     changed_paths = paths_changed_since(repository, stages.model.wire, change)
     intact = not changed_paths and all(verdict.intact for verdict in verdicts.counting)
-    problem_outcome, problem_text = problem or (None, "")
-    outcome: RunOutcome = "error"
-    if intact:
-        outcome = problem_outcome or _outcome_of(stages.graph, verdicts, reviewing=reviewing)
+    problem_text = ""
+    outcome = _outcome_of(stages.graph, verdicts, reviewing=reviewing)
+    if problem is not None:
+        outcome, problem_text = problem
+    if not intact:
+        outcome = "error"
     decided = _summary(workflow, stages, change, verdicts.counting, outcome, intact=intact)
     issuer = None
     if intact and counts:
@@ -190,7 +194,9 @@ def conclude_run(
     )
 
     steering_files = find_steering_files(stages.facts.gate, made_change.files)
-    patch_file = _patch_file(stages, made_change.patch) if made_change.patch else None
+    patch_file = None
+    if made_change.patch:
+        patch_file = _patch_file(stages, made_change.patch)
     applied = False
     unapplied: GateError | None = None
     may_apply = applies and not steering_files and summary.exit_code == PASS
@@ -255,7 +261,9 @@ class _Verdicts(Struct, frozen=True):
 def _verdicts_of(stages: Stages, *, reviewing: bool) -> _Verdicts:
     verdicts = [result.verdict for result in stages.graph.results if result.verdict]
     current = _current_verdicts(verdicts, stages, reviewing=reviewing)
-    stale = [] if reviewing else _not_judged_again(verdicts, current)
+    stale: Sequence[RunVerdict] = ()
+    if not reviewing:
+        stale = _not_judged_again(verdicts, current)
     return _Verdicts(current, stale)
 
 
@@ -405,6 +413,9 @@ def _summary(
     # Of a rubric that was asked twice the worse result counts, so it comes last.
     worst_last = sorted(verdicts, key=lambda verdict: -WORST_FIRST.index(verdict.outcome))
     needs_approval = any(verdict.needs_approval for verdict in verdicts)
+    authored = stages.facts.authored
+    if change is not tree.change:
+        authored = stages.authors_of(tree)
     return make_summary(
         workflow,
         stages.facts,
@@ -413,7 +424,7 @@ def _summary(
         merge_gate_answers(worst_last),
         outcome=outcome,
         exit_code=exit_code(outcome, needs_approval=needs_approval, intact=intact),
-        authored=stages.facts.authored if change is tree.change else stages.authors_of(tree),
+        authored=authored,
         cost=stages.model.cost,
         left_alone=tuple(stages.left_alone()),
     )

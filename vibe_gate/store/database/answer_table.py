@@ -29,14 +29,12 @@ class AnswerTable(StateTable):
     def writing_problem(self) -> str:
         """Why answers cannot be kept just now; "" if they can."""
         sql = "DELETE FROM answers WHERE key = ''"
-        is_written = self._file.change(lambda connection: connection.execute(sql))
-        return "" if is_written else self._file.problem
+        return self._change(lambda connection: connection.execute(sql))
 
     def put(self, rows: Iterable[AnswerRow]) -> str:
         """Keep answers in place of those with their keys. "", or why they could not be kept."""
         sql = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
-        is_written = self._file.change(lambda connection: connection.executemany(sql, rows))
-        return "" if is_written else self._file.problem
+        return self._change(lambda connection: connection.executemany(sql, rows))
 
     def replace_all(self, rows: Sequence[AnswerRow]) -> None:
         """Have these answers and no others."""
@@ -71,8 +69,7 @@ class AnswerTable(StateTable):
         noted.
         """
         sql = "INSERT OR IGNORE INTO private VALUES (?)"
-        is_written = self._file.change(lambda connection: connection.execute(sql, (key,)))
-        return "" if is_written else self._file.problem
+        return self._change(lambda connection: connection.execute(sql, (key,)))
 
     def mark_unshared(self, key: str) -> None:
         """Note that the team's store does not have this answer."""

@@ -35,7 +35,7 @@ class CapturedBlobs(StateTable):
             connection.executemany("INSERT OR IGNORE INTO captured_blobs VALUES (?, ?)", blob_rows)
             connection.executemany(_NOTE_TIME, time_rows)
 
-        return "" if self._file.change(action) else self._file.problem
+        return self._change(action)
 
     def sessions_by_blob(self) -> dict[str, str]:
         """Blob id -> the session that wrote it."""
@@ -52,9 +52,8 @@ class CapturedBlobs(StateTable):
 
     def forget_all_but(self, sessions: Iterable[str]) -> None:
         """Forget the blobs of sessions that are not among these."""
-        noted_sessions = {
-            name for (name,) in self._file.read("SELECT DISTINCT session FROM captured_blobs")
-        }
+        session_rows = self._file.read("SELECT DISTINCT session FROM captured_blobs")
+        noted_sessions = {session for (session,) in session_rows}
         rows = [(session,) for session in noted_sessions.difference(sessions)]
 
         def action(connection: sqlite3.Connection) -> None:
@@ -72,10 +71,12 @@ class WorktreeTops(StateTable):
 
     def note(self, tops: Iterable[str]) -> None:
         """Remember the tops of linked worktrees."""
-        rows = [(top,) for top in sorted(set(tops) - self.all())]
+        new_tops = sorted(set(tops) - self.all())
+        if not new_tops:
+            return
+        rows = [(top,) for top in new_tops]
         sql = "INSERT OR IGNORE INTO worktree_tops VALUES (?)"
-        if rows:
-            self._file.change(lambda connection: connection.executemany(sql, rows))
+        self._file.change(lambda connection: connection.executemany(sql, rows))
 
     def all(self) -> frozenset[str]:
         """The tops of all linked worktrees that were ever noted."""
@@ -97,7 +98,8 @@ class LineKey(StateTable):
     def read_or_make(self) -> bytes:
         """The key, made if there is none; b"" if it cannot be written."""
         sql = "INSERT OR IGNORE INTO line_key VALUES (1, ?)"
-        is_written = self._file.change(
-            lambda connection: connection.execute(sql, (os.urandom(32),))
-        )
-        return self.read() if is_written else b""
+        new_key = os.urandom(32)
+        is_written = self._file.change(lambda connection: connection.execute(sql, (new_key,)))
+        if not is_written:
+            return b""
+        return self.read()  # another process may have been first

@@ -19,8 +19,7 @@ class DaySpending(StateTable):
             return ""
         sql = "INSERT INTO spending VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd"
         row = (_day(now), run_id, usd)
-        is_counted = self._file.change(lambda connection: connection.execute(sql, row))
-        return "" if is_counted else self._file.problem
+        return self._change(lambda connection: connection.execute(sql, row))
 
     def spent(self, now: datetime) -> float:
         """USD of all runs on the day of `now`."""
@@ -31,9 +30,10 @@ class DaySpending(StateTable):
         return self._sum("SELECT sum(usd) FROM spending WHERE run_id = ?", run_id)
 
     def _sum(self, sql: str, value: str) -> float:
-        rows = self._file.read(sql, value)
-        usd = rows[0][0] if rows else None
-        return max(usd, 0.0) if isinstance(usd, float) else 0.0
+        for (usd,) in self._file.read(sql, value):
+            if isinstance(usd, float):  # NULL without rows
+                return max(usd, 0.0)
+        return 0.0
 
 
 def _day(now: datetime) -> str:

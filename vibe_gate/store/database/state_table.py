@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
@@ -17,6 +18,12 @@ class StateTable:
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
+
+    def _change(self, action: Callable[[sqlite3.Connection], object]) -> str:
+        """Carry out `action` in one transaction. "", or why it is not in the file."""
+        if self._file.change(action):
+            return ""
+        return self._file.problem
 
     def _write(self, subject: str, sql: str, *values: str) -> None:
         """Execute a statement. StorageError, beginning with the `subject` that was not recorded."""
