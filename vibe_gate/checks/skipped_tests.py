@@ -288,7 +288,7 @@ class _ChangedOutlines:
     def of(self, file: FileDiff, side: Side) -> Outline:
         """The outline of one side; an empty one of what is no test file."""
         if (file.path, side) not in self._outlines:
-            path = file.old_name if side == "before" else file.path
+            path = file.name_on(side)
             lines = read_test_lines(self._input, file, self._options, side, with_conftest=True)
             self._outlines[file.path, side] = read_outline(path, lines, self._is_allowed)
         return self._outlines[file.path, side]

@@ -332,7 +332,7 @@ def _tests_of(
     input: CheckInput, file: FileDiff, options: TestOptions, side: Side
 ) -> list[DeclaredTest]:
     """The tests of one side, as far as a runner would look there."""
-    path = file.old_name if side == "before" else file.path
+    path = file.name_on(side)
     return list(declared_tests(path, read_test_lines(input, file, options, side)))
 
 
@@ -350,9 +350,7 @@ def read_test_lines(
     with_conftest: bool = False,
 ) -> list[str]:
     """The lines of one side; none of what is no test file, no regular file or too large."""
-    version, path = file.after, file.path
-    if side == "before":
-        version, path = file.before, file.old_name
+    version, path = file.version_on(side), file.name_on(side)
     if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000:
         return []
     is_wanted = _is_test_file(path, options) or (with_conftest and is_pytest_conftest(path))

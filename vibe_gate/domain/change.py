@@ -213,6 +213,18 @@ class FileDiff(Struct, frozen=True):
         """The path as text that is safe anywhere."""
         return paths.quote(self.path)
 
+    def version_on(self, side: Side) -> FileVersion | None:
+        """The file on that side of the change; None if it is not there."""
+        if side == "before":
+            return self.before
+        return self.after
+
+    def name_on(self, side: Side) -> str:
+        """Its path on that side."""
+        if side == "before":
+            return self.old_name
+        return self.path
+
     @property
     def old_name(self) -> str:
         """The path on the before side."""

@@ -95,7 +95,8 @@ def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent |
         mistakes.append(Mistake(paths.quote(path), 1, "", message))
         return None
     front_matter = lines[1:end]
-    tables: dict[str, Any] = {"schema": 1, "system_prompt": "\n".join(lines[end + 1 :]).strip()}
+    body = "\n".join(lines[end + 1 :]).strip()
+    tables: dict[str, Any] = {"schema": 1, "system_prompt": body}
     written = {"id": ("name", 1)}
     file_mistakes = list(islice(_find_breaks(path, front_matter), MISTAKES_SHOWN))
     for number, key, value in front_matter_entries(front_matter):
@@ -105,7 +106,9 @@ def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent |
         written[name] = (key, number)
         problem = _entry_problem(key, value, name in tables)
         if problem:
-            advice = f"take it out, or define {AGENTS}{stem(path)}.toml instead" if key else ""
+            advice = ""
+            if key:
+                advice = f"take it out, or define {AGENTS}{stem(path)}.toml instead"
             file_mistakes.append(Mistake(paths.quote(path), number, key, problem, advice))
         elif key in HONOURED and (name, value) != ("model", "inherit"):
             tables[name] = _agent_value(name, value)
@@ -113,7 +116,9 @@ def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent |
     agent = read_model(Agent, tables, (), source, file_mistakes)
     check_id(source, file_mistakes)
     mistakes += sorted(file_mistakes, key=lambda mistake: mistake.line)[:MISTAKES_SHOWN]
-    return None if file_mistakes else agent
+    if file_mistakes:
+        return None
+    return agent
 
 
 def _find_breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:

@@ -211,7 +211,8 @@ def _tool_times(
     change: WrittenChange, writing: Sequence[WritingSession]
 ) -> dict[str, list[datetime]]:
     """By path from the root, when tools wrote the file."""
-    tops = {str(root) for root in change.roots} | {str(root.resolve()) for root in change.roots}
+    tops = set(map(str, change.roots))
+    tops.update(str(root.resolve()) for root in change.roots)
     longest_first = sorted(tops, key=len, reverse=True)
     times: dict[str, list[datetime]] = {}
     for session in writing:

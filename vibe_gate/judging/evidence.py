@@ -67,7 +67,9 @@ def _quoted_lines(evidence: Quoted) -> list[Quoted]:
     for index, row in enumerate(rows):
         if not row.strip() or row.strip() in _LEFT_OUT:
             continue
-        number = evidence.line + index if evidence.line else 0
+        number = 0
+        if evidence.line:
+            number = evidence.line + index
         quoted_lines.append(replace(evidence, quote=row, line=number))
     return quoted_lines or [evidence]
 
@@ -78,8 +80,7 @@ def _check_on_either_side(
     """The evidence on the side that it names, else on the other; if it names none, where it stands
     best.
     """
-    side: Side = "before" if evidence.side == "before" else "after"
-    other_side: Side = "after" if side == "before" else "before"
+    side, other_side = _sides_to_search(evidence)
     checked = _check_on_side(evidence, side, change, read)
     other_checked = _check_on_side(evidence, other_side, change, read)
     if not evidence.side:
@@ -87,6 +88,13 @@ def _check_on_either_side(
     if checked.standing != "void" or other_checked.standing == "void":
         return checked
     return replace(other_checked, standing="relocated")
+
+
+def _sides_to_search(evidence: Quoted) -> tuple[Side, Side]:
+    """The side that the evidence names comes first; after the change, if it names none."""
+    if evidence.side == "before":
+        return "before", "after"
+    return "after", "before"
 
 
 def _standing_rank(checked: CheckedEvidence) -> int:
@@ -99,9 +107,12 @@ def _check_on_side(
     file = find_changed_file(evidence.path, side, change)
     if file is None:
         return quote_in_file(evidence, side, None, b"")
-    version = file.after if side == "after" else file.before
+    content = b""
+    version = file.version_on(side)
+    if version:
+        content = read(version)
     found_evidence = replace(evidence, path=file.shown_path)
-    return quote_in_file(found_evidence, side, file, read(version) if version else b"")
+    return quote_in_file(found_evidence, side, file, content)
 
 
 def find_changed_file(quoted_path: str, side: Side, change: Change) -> FileDiff | None:
@@ -157,7 +168,7 @@ def quote_lines_in_tree(evidence: Quoted, content: bytes | None) -> tuple[Checke
     Compared as by `quote_in_file`. All must be there, else the one that is not is all that is
     returned; one of a few characters that is not at its number is left out if others stand.
     """
-    side: Side = "before" if evidence.side == "before" else "after"
+    side, _ = _sides_to_search(evidence)
     if content is None:
         return (_checked(evidence, side, "void", "there is no such file"),)
     standing_lines: list[CheckedEvidence] = []
@@ -179,10 +190,7 @@ def quote_in_trees(
     """Whether the quoted line stands in one of the trees, changed or not: in that after the change,
     unless it names the other, then in the other. Arguments as of `quote_lines_in_trees`.
     """
-    sides: tuple[Side, ...] = (
-        ("before", "after") if evidence.side == "before" else ("after", "before")
-    )
-    return quote_lines_in_trees(evidence, sides, read)[0]
+    return quote_lines_in_trees(evidence, _sides_to_search(evidence), read)[0]
 
 
 def quote_lines_in_trees(
@@ -283,7 +291,9 @@ def _check_nearest(
     if evidence.line in numbers:
         return _checked(evidence, side, "holds")
     if visible_length(evidence.quote) < MIN_RELOCATED:
-        clause = "is not at that line, and" if evidence.line else "comes without its line, and is"
+        clause = "comes without its line, and is"
+        if evidence.line:
+            clause = "is not at that line, and"
         why_short = f"the quote {clause} too short to be looked for elsewhere"
         return _checked(evidence, side, "void", why_short)
     nearest_number = min(numbers, key=lambda number: abs(number - evidence.line))
@@ -292,11 +302,14 @@ def _check_nearest(
 
 def changed_lines(file: FileDiff, side: Side) -> frozenset[int]:
     """Line numbers, from 1, that the change added (after) or removed (before)."""
-    changed_sign = "+" if side == "after" else "-"
-    absent_sign = "-" if side == "after" else "+"
+    changed_sign, absent_sign = "+", "-"
+    if side == "before":
+        changed_sign, absent_sign = "-", "+"
     numbers: set[int] = set()
     for hunk in file.hunks:
-        number = hunk.new_start if side == "after" else hunk.old_start
+        number = hunk.new_start
+        if side == "before":
+            number = hunk.old_start
         for line in hunk.lines:
             if line.origin == changed_sign:
                 numbers.add(number)
@@ -312,11 +325,18 @@ def is_added(line: CheckedEvidence, change: Change) -> bool:
     if line.side == "before":
         return False
     file = change.file(paths.unquote(line.path))
-    if file is None or (file.before and file.after and file.before.blob == file.after.blob):
+    if file is None or _has_same_content(file):
         return False
     if not file.hunks or file.before is None:
         return True
     return line.line in changed_lines(file, "after")
+
+
+def _has_same_content(file: FileDiff) -> bool:
+    """Whether the change moved it, or altered its mode alone."""
+    if file.before is None or file.after is None:
+        return False
+    return file.before.blob == file.after.blob
 
 
 def visible_length(text: str) -> int:

@@ -65,25 +65,27 @@ class NamedLines:
 
     def code(self, name: str) -> list[NamedLine]:
         """Lines of code that refer to the name, imports too; not its definitions."""
-        return [line for line in self._by_name.get(name, ()) if self._kind(line, name) == "code"]
+        return self._lines_of_kind(name, "code")
 
     def texts(self, name: str) -> list[NamedLine]:
         """Lines that hold it in text, comments, strings and data, or in a language without a
         parser.
         """
-        return [line for line in self._by_name.get(name, ()) if self._kind(line, name) == "text"]
+        return self._lines_of_kind(name, "text")
 
     def unparsed(self, name: str) -> list[NamedLine]:
         """Lines of code that hold it in files that were not parsed: they are too many, or too
         much for the parser.
         """
-        lines = self._by_name.get(name, ())
-        return [line for line in lines if self._kind(line, name) == "unparsed"]
+        return self._lines_of_kind(name, "unparsed")
 
     def definitions(self, name: str) -> list[NamedLine]:
         """The lines that define it."""
+        return self._lines_of_kind(name, "definition")
+
+    def _lines_of_kind(self, name: str, kind: str) -> list[NamedLine]:
         lines = self._by_name.get(name, ())
-        return [line for line in lines if self._kind(line, name) == "definition"]
+        return [line for line in lines if self._kind(line, name) == kind]
 
     def is_import(self, line: NamedLine) -> bool:
         """Whether the line is part of an import."""

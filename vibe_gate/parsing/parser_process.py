@@ -161,6 +161,7 @@ NAMES = frozenset(
 """Kinds of names beside those that end with `identifier`."""
 
 _NAME_FIELDS = ("name", "declarator", "left", "key", "property", "type")
+_BRACKET = re.compile(r"[(<\[]")
 _WORD = re.compile(r"[@$#]{0,2}[A-Za-z_]\w*[?!]?\Z")
 
 
@@ -307,7 +308,8 @@ def _value_of(node: SgNode) -> SgNode | None:
 def _requires(node: SgNode) -> bool:
     """Whether a declaration of JavaScript or a call of Ruby loads a module."""
     if node.kind() != "call":
-        return _REQUIRE.search(node.text()[:200]) is not None and "=>" not in node.text()[:200]
+        beginning = node.text()[:200]
+        return _REQUIRE.search(beginning) is not None and "=>" not in beginning
     method = node.field("method")
     return method is not None and _REQUIRE.fullmatch(method.text()) is not None
 
@@ -336,7 +338,7 @@ def _defined_name(node: SgNode) -> str:
 
 def _last_word(node: SgNode) -> str:
     """`Shop::pay`, `app.pay` and `*pay` are called pay."""
-    text = node.text()[:200].split("(")[0].split("<")[0].split("[")[0]
+    text = _BRACKET.split(node.text()[:200], maxsplit=1)[0]
     word = re.split(r"[.:*&\s]+", text.strip())[-1].strip("\"'`")
     return word if _WORD.match(word) else ""
 

@@ -250,10 +250,21 @@ def _count_places(content: bytes, text: bytes) -> int:
 
 def _title(file: FileDiff) -> bytes:
     """Its kind of change, modes and names, which are part of the digest."""
-    old_mode = f"{file.before.mode:o}" if file.before else "-"
-    new_mode = f"{file.after.mode:o}" if file.after else "-"
-    kind_and_modes = (file.change_type.encode(), old_mode.encode(), new_mode.encode())
-    return b"\0".join((*kind_and_modes, paths.encode(file.old_name), paths.encode(file.path)))
+    parts = [
+        file.change_type.encode(),
+        _mode(file.before),
+        _mode(file.after),
+        paths.encode(file.old_name),
+        paths.encode(file.path),
+    ]
+    return b"\0".join(parts)
+
+
+def _mode(version: FileVersion | None) -> bytes:
+    """As git writes it, in octal digits; "-" on the side where the file is not."""
+    if version is None:
+        return b"-"
+    return b"%o" % version.mode
 
 
 def _add(digest: Any, data: bytes) -> None:  # noqa: ANN401  hashlib's object has no public type

@@ -42,7 +42,8 @@ def count_feedback(
         answers.setdefault((label.rubric, label.criterion), {})[label.finding] = label.right
     feedback = []
     for key in sorted({*findings, *answers}):
-        feedback.append(_criterion_feedback(key, findings.get(key, set()), answers.get(key, {})))
+        fingerprints = findings.get(key, set())
+        feedback.append(_criterion_feedback(key, fingerprints, answers.get(key, {})))
     return feedback
 
 

@@ -105,7 +105,8 @@ def sort_topologically(before: Mapping[Sortable, Collection[Sortable]]) -> Itera
 def place_nodes(before: Mapping[str, Collection[str]]) -> list[list[Slot]]:
     """The layers of a graph of at most MOST_DRAWN nodes, each in its order from the left."""
     layers, sources = layers_of(before)
-    rows: list[list[Slot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
+    row_count = max(layers.values(), default=-1) + 1
+    rows: list[list[Slot]] = [[] for _ in range(row_count)]
     slots = {group: Slot(group) for group in layers}
     for group, layer in layers.items():
         rows[layer].append(slots[group])

@@ -173,8 +173,14 @@ def escape_cell(markdown: str) -> str:
 
 def render_markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of finished inline Markdown."""
-    lines = [head, ["---"] * len(head), *([escape_cell(text) for text in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines = [_table_line(head), _table_line(["---"] * len(head))]
+    for row in rows:
+        lines.append(_table_line([escape_cell(text) for text in row]))
+    return "\n".join(lines)
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def render_fold(title: str, body: str) -> str:
@@ -260,7 +266,7 @@ def _choose_blocks(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> 
     """The indexes of those that fit."""
     fitting: set[int] = set()
     full_names: set[tuple[int, str]] = set()
-    for index in sorted(range(len(blocks)), key=lambda index: (blocks[index].rank, index)):
+    for index in sorted(range(len(blocks)), key=lambda index: blocks[index].rank):
         name = (blocks[index].rank, blocks[index].name)
         if name in full_names or sizes[index] > room:
             # No later one of its name: a reader could not tell which are missing.
@@ -272,4 +278,5 @@ def _choose_blocks(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> 
 
 
 def _longest(char: str, text: str) -> int:
-    return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)
+    runs = re.findall(re.escape(char) + "+", text)
+    return max(map(len, runs), default=0)

@@ -72,7 +72,8 @@ class RoundState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """The state after one more run, which cost that much."""
         if usd <= 0:
             return self
-        return replace(self, usd=min(round(self.usd + usd, 6), _MAX_USD), runs=self.runs + 1)
+        total = round(self.usd + usd, 6)
+        return replace(self, usd=min(total, _MAX_USD), runs=self.runs + 1)
 
 
 def explain_state(state: RoundState, summary: Summary, run: int) -> RoundState:

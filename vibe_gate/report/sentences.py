@@ -305,7 +305,9 @@ def advice_sentence(trust: TrustBadge) -> str:
 
 def join_words(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def hint_sentences(summary: Summary) -> list[str]:

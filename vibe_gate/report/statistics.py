@@ -233,10 +233,10 @@ def render_statistics(total: Statistics) -> list[str]:
     """Lines for a pipe."""
     lines = [*_total_lines(total), f"cost: {_cost(total)}"]
     lines += _usd_table("day", sorted(total.usd_by_day.items()))
-    lines += _usd_table("model", _largest_first(total.usd_by_model))
+    lines += _usd_table("model", largest_first(total.usd_by_model))
     lines += _usd_table("rubric", _by_rubric(total))
     lines += render_feedback_table(total.criteria)
-    lines += _usd_table("for each right finding of", _largest_first(total.usd_per_right))
+    lines += _usd_table("for each right finding of", largest_first(total.usd_per_right))
     return lines
 
 
@@ -256,19 +256,19 @@ def draw_statistics(total: Statistics, columns: int) -> Text:
         rows = _author_rows(authors)
         lines += charts.draw_bar_table(title, "failed, cost", rows, width, "red", 1.0)
     lines += charts.draw_bar_table("criterion", "found", _criterion_rows(total), width, "red")
-    models = _usd_rows(_largest_first(total.usd_by_model))
+    models = _usd_rows(largest_first(total.usd_by_model))
     lines += charts.draw_bar_table("model", "USD", models, width)
     rubrics = _usd_rows(_by_rubric(total))
     lines += charts.draw_bar_table("rubric", "USD", rubrics, width)
     lines += _draw_feedback(total, width)
-    rows = _usd_rows(_largest_first(total.usd_per_right))
+    rows = _usd_rows(largest_first(total.usd_per_right))
     lines += charts.draw_bar_table("for each right finding of", "USD", rows, width)
     return Text("\n").join(lines)
 
 
 def _draw_outcomes(total: Statistics, width: int) -> list[Text]:
     """How many runs, and a bar of their outcomes."""
-    outcomes = _largest_first(total.outcomes)
+    outcomes = largest_first(total.outcomes)
     if not outcomes:
         return charts.wrap_text(Text("0 runs"), width)
     head = Text(f"{counted(total.runs, 'run')}: ").append(charts.draw_key(outcomes))
@@ -278,10 +278,20 @@ def _draw_outcomes(total: Statistics, width: int) -> list[Text]:
 def _author_rows(authors: Mapping[str, AuthorRuns]) -> list[charts.BarRow]:
     """By author, those with most runs first."""
     rows = []
-    for name, author in sorted(authors.items(), key=lambda item: (-item[1].runs, item[0])):
+    for name, author in most_runs_first(authors):
         figures = f"{author.failed:,} of {author.runs:,}, ${author.usd:.2f}"
         rows.append((name, figures, author.failed / author.runs))
     return rows
+
+
+def most_runs_first(authors: Mapping[str, AuthorRuns]) -> list[tuple[str, AuthorRuns]]:
+    """The authors; those of equally many runs by name."""
+
+    def order(entry: tuple[str, AuthorRuns]) -> tuple[int, str]:
+        name, author = entry
+        return -author.runs, name
+
+    return sorted(authors.items(), key=order)
 
 
 def _criterion_rows(total: Statistics) -> list[charts.BarRow]:
@@ -291,7 +301,7 @@ def _criterion_rows(total: Statistics) -> list[charts.BarRow]:
         if feedback.found:
             counts[f"{feedback.rubric}/{feedback.criterion}"] = feedback.found
     rows: list[charts.BarRow] = []
-    for name, count in _largest_first(counts)[:MOST_CRITERIA]:
+    for name, count in largest_first(counts)[:MOST_CRITERIA]:
         rows.append((name, f"{count:,}", count))
     return rows
 
@@ -360,7 +370,7 @@ def _days_until_last_run(total: Statistics, width: int) -> list[str]:
 
 def _total_lines(total: Statistics) -> list[str]:
     runs = counted(total.runs, "run")
-    outcomes = _count_words(_largest_first(total.outcomes))
+    outcomes = _count_words(largest_first(total.outcomes))
     lines = [f"{runs}: {outcomes}" if outcomes else runs]
     if total.not_counted:
         lines.append(f"not counted: {_count_words(total.not_counted.items())}")
@@ -369,7 +379,7 @@ def _total_lines(total: Statistics) -> list[str]:
         lines.append(f"disputes: {dispute_count:,} raised, {_count_words(total.disputes.items())}")
     if total.would_have_blocked:
         counts = []
-        for name, number in _largest_first(total.would_have_blocked):
+        for name, number in largest_first(total.would_have_blocked):
             counts.append(f"{number:,} of {name}")
         lines.append(f"would have blocked: {', '.join(counts)}")
     if total.hits:
@@ -405,13 +415,19 @@ def _cost(total: Statistics) -> str:
 
 def _by_rubric(total: Statistics) -> list[tuple[str, float]]:
     costs = []
-    for name, usd in _largest_first(total.usd_by_rubric):
+    for name, usd in largest_first(total.usd_by_rubric):
         costs.append((name or "(agents, unanswered judges)", usd))
     return costs
 
 
-def _largest_first(numbers: Mapping[str, Number]) -> list[tuple[str, Number]]:
-    return sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
+def largest_first(numbers: Mapping[str, Number]) -> list[tuple[str, Number]]:
+    """The numbers, those of equals by name."""
+
+    def order(entry: tuple[str, Number]) -> tuple[Number, str]:
+        name, number = entry
+        return -number, name
+
+    return sorted(numbers.items(), key=order)
 
 
 def _usd_table(title: str, rows: Sequence[tuple[str, float]]) -> list[str]:

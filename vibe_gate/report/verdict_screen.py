@@ -110,11 +110,11 @@ def _most_urgent(
     """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts
     the others; `omission` says what these are, and where.
     """
-    order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
+    most_urgent = sorted(range(len(blocks)), key=lambda index: blocks[index][0].rank)[:most]
     rows: list[ScreenRow] = []
-    for index in sorted(order[:most]):
+    for index in sorted(most_urgent):
         rows += blocks[index]
-    omitted = len(order[most:])
+    omitted = len(blocks) - len(most_urgent)
     if omitted:
         rows.append(ScreenRow(0, Text(f"  … and {omitted:,} more {omission}", "dim")))
     return rows

@@ -345,7 +345,7 @@ def _of_rule(text: str, rule: Rule, regex: re.Pattern[str]) -> Iterator[SecretMa
 def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
     if _is_placeholder(value) or (rule.kind in BY_NAME and is_published_value(value)):
         return False
-    if rule.entropy and not (any(map(str.isdigit, value)) and _bits(value) >= rule.entropy):
+    if rule.entropy and (not any(map(str.isdigit, value)) or _bits(value) < rule.entropy):
         return False
     if rule.proof == "basic":
         return _is_login(value)
@@ -458,7 +458,8 @@ def _is_spelled_password(lowered: str) -> bool:
     word = _PASSWORD.search(lowered.translate(_SPELLINGS))
     if word is None:
         return False
-    return not (looks_random(lowered[: word.start()]) or looks_random(lowered[word.end() :]))
+    start, end = lowered[: word.start()], lowered[word.end() :]
+    return not looks_random(start) and not looks_random(end)
 
 
 # A truncated secret does not have its whole form: its beginning counts if a mark of truncation
@@ -554,7 +555,10 @@ def _lines_below(text: str, start: int, limit: int) -> list[re.Match[str]]:
     for run in _PEM_RUN.finditer(text, start, min(limit, start + _PEM_LINES * GAP)):
         if run.start() - position > GAP or len(lines) == _PEM_LINES:
             break
-        is_line = _has_width_of(lines[0], run) if lines else _is_whole_line(run[0])
+        if lines:
+            is_line = _has_width_of(lines[0], run)
+        else:
+            is_line = _is_whole_line(run[0])
         if is_line:
             lines.append(run)
             position = run.end()
@@ -570,7 +574,9 @@ def _key_above(text: str, end: re.Match[str], limit: int) -> Iterator[SecretMatc
     lines_upwards: list[re.Match[str]] = []
     position = end.start()
     for run in reversed(runs):
-        largest_gap = GAP if lines_upwards else 2 * GAP
+        largest_gap = GAP
+        if not lines_upwards:
+            largest_gap = 2 * GAP
         if position - run.end() > largest_gap or len(lines_upwards) == _PEM_LINES:
             break
         if len(lines_upwards) == 1 and _is_last_line(lines_upwards[0], run):
@@ -917,10 +923,13 @@ def _is_random(value: str, *, is_quoted: bool) -> bool:
         return False
     letters = _JOINTS.sub("", value)
     is_letters = letters.isalpha() and (value.isalpha() or _is_mixed_case(letters))
-    is_unlike_names = _is_no_word(letters) if is_letters else _is_no_name(value)
-    if not is_unlike_names:
+    if is_letters and not _is_no_word(letters):
         return False
-    least_bits = _MIXED_BITS if is_mixed or is_letters else _BARE_BITS
+    if not is_letters and not _is_no_name(value):
+        return False
+    least_bits = _BARE_BITS
+    if is_mixed or is_letters:
+        least_bits = _MIXED_BITS
     if is_quoted:
         least_bits = _QUOTED_BITS
     return _bits(value) >= least_bits

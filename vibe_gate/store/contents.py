@@ -279,13 +279,18 @@ def _redact_section(data: bytes, redact: Callable[[bytes], bytes]) -> bytes:
     return REDACTED_SECTION
 
 
+def _unpack_line(line: bytes) -> bytes:
+    """ValueError: it is not base85."""
+    return base64.b85decode(line[1:])[: _line_length(line[0])]
+
+
 def _unpack_section(data: bytes) -> bytes | None:
     """What git packed: each line is a letter for its length, and base85; at most one byte above the
     limit. None if it is no such section.
     """
     try:
-        lines = [base64.b85decode(line[1:])[: _line_length(line[0])] for line in data.splitlines()]
-        return zlib.decompressobj().decompress(b"".join(lines), LARGEST_CONTENT + 1)
+        packed = b"".join(map(_unpack_line, data.splitlines()))
+        return zlib.decompressobj().decompress(packed, LARGEST_CONTENT + 1)
     except (ValueError, zlib.error):
         return None
 

@@ -7,7 +7,7 @@ import sys
 
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument, group
-from vibe_gate.faces.cli.output import emit_lines, now, open_repository_here
+from vibe_gate.faces.cli.output import can_ask, emit_lines, now, open_repository_here
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.gate.add_case import CaseAsked, add_case
 
@@ -37,7 +37,7 @@ def _add(ask: CaseAsked) -> int:
 
 def _is_right(finding: str) -> bool | None:
     """What a person answers at the terminal; None: nothing, or nobody is there."""
-    if not (sys.stdin and sys.stderr and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         return None
     sys.stderr.write(_ASK.format(finding))
     sys.stderr.flush()

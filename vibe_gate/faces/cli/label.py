@@ -13,7 +13,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.label import Label
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.command import Command, argument, did_you_mean
-from vibe_gate.faces.cli.output import complain, emit_lines, now, open_repository_here
+from vibe_gate.faces.cli.output import can_ask, complain, emit_lines, now, open_repository_here
 from vibe_gate.gate.labels import LabelAsked, add_label, counted_labels, take_back_label
 from vibe_gate.git import Repository
 from vibe_gate.store.clone_state import open_state
@@ -80,7 +80,7 @@ def label_waived(options: WaivedLabel, finding: str, reason: str) -> None:
 
 def _answer() -> bool | None:
     """What a person answers at the terminal; None: nothing, or nobody is there."""
-    if not (sys.stdin and sys.stderr and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         return None
     sys.stderr.write(_ASK)
     sys.stderr.flush()

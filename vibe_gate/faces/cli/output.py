@@ -47,6 +47,13 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def can_ask() -> bool:
+    """Whether a person is at the terminal who reads stderr and can answer."""
+    if sys.stdin is None or sys.stderr is None:
+        return False
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def open_repository_here() -> Repository:
     """The repository around the current folder, as git finds it with this environment.
     GateError.

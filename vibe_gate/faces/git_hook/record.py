@@ -186,7 +186,8 @@ def move(hook: Hook) -> int:
 
     A failure of vibe-gate itself does not stop git: it is reported and recorded.
     """
-    moves = [line.split(" ", 2) for line in hook.stdin().split("\n") if line.count(" ") >= 2]
+    lines = hook.stdin().split("\n")
+    moves = [line.split(" ", 2) for line in lines if line.count(" ") >= 2]
     refusals: list[tuple[str, list[NewCommit]]] = []
     try:
         updates = Updates(hook.start, hook.environment)

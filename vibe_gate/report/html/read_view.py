@@ -264,9 +264,11 @@ def _node_times(
             # A stage that was planned waits from when what it needs has ended.
             added[read_text_of(data, "to")] = event.ts
         elif name in times and (status or is_work):
-            times[name] = replace(times[name], end=max(times[name].end, event.ts))
+            end = max(times[name].end, event.ts)
+            times[name] = replace(times[name], end=end)
         elif status == "RUNNING" or is_work:
-            times[name] = NodeTime(min(added.get(name, event.ts), event.ts), event.ts, event.ts)
+            added_at = min(added.get(name, event.ts), event.ts)
+            times[name] = NodeTime(added_at, event.ts, event.ts)
     return times
 
 

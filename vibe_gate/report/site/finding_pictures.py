@@ -9,14 +9,13 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.report import feedback
-from vibe_gate.report.markup import Html, join_html, tag
+from vibe_gate.report.markup import Html, join_html, join_with_commas, tag
 from vibe_gate.report.site.picture_parts import (
     FEWEST,
     MOST_LINES,
     LinkedValue,
     PictureRow,
     draw_by_row,
-    largest_first,
 )
 from vibe_gate.report.site.site_runs import (
     MOST_PATHS,
@@ -25,7 +24,7 @@ from vibe_gate.report.site.site_runs import (
     cut_for_table,
     link_to_runs,
 )
-from vibe_gate.report.statistics import AuthorRuns
+from vibe_gate.report.statistics import AuthorRuns, largest_first, most_runs_first
 from vibe_gate.report.svg import Series
 
 MOST_NAMED = 3
@@ -51,10 +50,12 @@ def draw_criteria(site: Site) -> Html | None:
         words_by_criterion.setdefault(criterion, Counter())[word] += 1
     if not words_by_criterion:
         return None
-    ranked = sorted(
-        words_by_criterion.items(),
-        key=lambda item: (-item[1]["wrong"], -item[1].total(), item[0]),
-    )
+
+    def order(entry: tuple[str, Counter[str]]) -> tuple[int, int, str]:
+        criterion, words = entry
+        return -words["wrong"], -words.total(), criterion
+
+    ranked = sorted(words_by_criterion.items(), key=order)
     rows = []
     for criterion, words in ranked:
         values: list[LinkedValue] = []
@@ -110,10 +111,10 @@ def draw_authors(site: Site) -> Html | None:
         return None
     commits_by_link = _commits_by_link(site)
     rows = []
-    for kind, author in _most_runs_first(total.authors):
+    for kind, author in most_runs_first(total.authors):
         name = _AUTHORS.get(kind, cut_for_table(kind))
         rows.append(_author_row(name, author, link_to_runs(author=kind), commits_by_link))
-    for agent, author in _most_runs_first(total.agents):
+    for agent, author in most_runs_first(total.agents):
         rows.append(_author_row(agent, author, link_to_runs(agent=agent), commits_by_link))
     return draw_by_row(
         "authors",
@@ -170,7 +171,8 @@ def _most_failing_agent(site: Site, commits_by_link: Mapping[str, _AuthorCommits
     agents = {name: runs for name, runs in site.total.agents.items() if runs.runs >= FEWEST}
     if len(agents) < 2 or not any(runs.failed for runs in agents.values()):
         return None
-    name, runs = max(agents.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
+    name = max(agents, key=lambda name: (agents[name].failed / agents[name].runs, name))
+    runs = agents[name]
     link = link_to_runs(agent=name, outcome="fail")
     commits = commits_by_link.get(link_to_runs(agent=name))
     of_commits = ""
@@ -212,15 +214,12 @@ def _most_failing_files(failed_runs: Counter[str]) -> Html | None:
     paths = sorted(path for path, number in failed_runs.items() if number == most)
     if most < 2 or len(paths) > MOST_NAMED:
         return None
-    parts: list[str] = ["Most: "]
-    for index, path in enumerate(paths):
+    parts = []
+    for path in paths:
         link = link_to_runs(path=path, outcome="fail")
-        parts += [", " if index else "", tag("a", cut_for_table(path), href=link)]
+        parts.append(tag("a", cut_for_table(path), href=link))
     ending = ""
     if len(paths) > 1:
         ending = " each"
-    return join_html([*parts, f", changed by {most:,} failed runs{ending}."])
-
-
-def _most_runs_first(authors: Mapping[str, AuthorRuns]) -> list[tuple[str, AuthorRuns]]:
-    return sorted(authors.items(), key=lambda item: (-item[1].runs, item[0]))
+    links = join_with_commas(parts)
+    return join_html(["Most: ", links, f", changed by {most:,} failed runs{ending}."])

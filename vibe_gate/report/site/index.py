@@ -22,6 +22,7 @@ from vibe_gate.report.site.site_runs import (
     cut_for_table,
     format_tenths,
 )
+from vibe_gate.report.statistics import largest_first
 
 HEADS = (
     "Time (UTC)",
@@ -77,7 +78,10 @@ def _page_head(site: Site, pictures: Sequence[Html]) -> Html:
 def _head_facts(site: Site) -> list[tuple[str, str]]:
     """Days, outcomes or results, cost, and what was left out."""
     total = site.total
-    days = " to ".join(dict.fromkeys(map(str, (*site.days[:1], *site.days[-1:]))))
+    days = ""
+    if site.days:
+        first_and_last = dict.fromkeys([str(site.days[0]), str(site.days[-1])])
+        days = " to ".join(first_and_last)
     cost = f"${total.usd:,.4f}"
     if total.usd_at_most:
         cost += " at most"
@@ -99,7 +103,7 @@ def _outcome_links(site: Site) -> Html:
     if site.is_session:
         field, counts = "result", Counter(run.tested.result for run in site.runs if run.tested)
     parts: list[str] = []
-    for word, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+    for word, number in largest_first(counts):
         parts += [tag("a", f"{number:,} {word}", href=f"#{field}={word}"), " "]
     return join_html(parts)
 

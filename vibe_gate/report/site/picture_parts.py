@@ -5,7 +5,7 @@ bar a row. Pure.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -127,8 +127,3 @@ def quantile(values: Sequence[float], share: float) -> float:
     if len(values) == 1:
         return values[0]
     return statistics.quantiles(values, n=100, method="inclusive")[round(share * 100) - 1]
-
-
-def largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The counts, those of equals by name."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
