@@ -1,4 +1,5 @@
-"""The git door: the only importer of pygit2, and the only caller of the git program.
+"""The git door: the only importer of pygit2, and but for `doctor`, which asks its version, the only
+caller of the git program.
 
 `open_repository` finds a repository; everything else is a method of `Repository`. pygit2 is loaded
 when the first object is read.
