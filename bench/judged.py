@@ -1,7 +1,7 @@
 """What a judged review costs beside the agent's program alone: interleaved pairs, medians, and the
 ratio of each pair.
 
-    python bench/judged.py [--pairs 15]
+    python bench/judged.py [--pairs 15] [--files 0]
 
 Self-contained: makes a repository of this checkout's own source under bench/.work, with a change of
 one line, and serves a scripted Messages API that answers at once (tests/scripted_messages_api.py).
@@ -10,8 +10,8 @@ built-in gate: its six questions are one session. The other is the agent's progr
 -p`, in a session with the same system prompt, prompt, form of the answer, tools, model and options,
 with an empty home, and the same API.
 
-Nothing is remembered between two judged reviews: bundles and answers of earlier ones are deleted. A
-line without a goal is the same review answered by the cache. The ratio of processor time (`cpu`) is
+Of earlier judged reviews only the export is kept that judges read: bundles and answers are deleted.
+A line without a goal is the same review answered by the cache. The ratio of processor time (`cpu`) is
 disturbed less by other work on the machine.
 """
 
@@ -60,9 +60,13 @@ def main() -> int:
     parser.add_argument(
         "--pairs", type=int, default=15, help="pairs (at least 15 for a median worth the name)"
     )
-    pairs = parser.parse_args().pairs
+    parser.add_argument(
+        "--files", type=int, default=0, help="small files that the repository has besides"
+    )
+    arguments = parser.parse_args()
+    pairs = arguments.pairs
     shutil.rmtree(WORK, ignore_errors=True)
-    repository()
+    repository(arguments.files)
     with ScriptedMessagesApi() as api:
         script = api.script(answer, repeat_last=True)
         judged(script)
@@ -99,8 +103,14 @@ def show(name: str, ours: Times, alone: Times) -> float:
     return cpu
 
 
-def repository() -> None:
-    """This checkout's source in two commits: all of it, and one changed line."""
+def repository(files: int) -> None:
+    """This checkout's source, and as many small files, in two commits: all of it, and one changed
+    line.
+    """
+    for number in range(files):
+        file = REPOSITORY / "more" / f"part_{number % 1000}" / f"module_{number}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"VALUE_{number} = {number}\n" * 100)
     shutil.copytree(
         ROOT / "vibe_gate", REPOSITORY / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__")
     )

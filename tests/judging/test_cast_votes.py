@@ -91,7 +91,9 @@ class Voting:
         self.model = ScriptedModel(script)
         deadline = Deadline(time.monotonic(), 60)
         run: Any = SimpleNamespace(record=self.record, redactor=Redactor({}), deadline=deadline)
-        context = VoteContext(self.facts, run, self.model, read, TREES, Path("/run"), self.prover)
+        context = VoteContext(
+            self.facts, run, self.model, read, TREES, Path("/run/trees"), self.prover
+        )
         return asyncio.run(cast_votes(self.brief, cast or {}, context))
 
     @property

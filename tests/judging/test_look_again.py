@@ -8,6 +8,7 @@ import asyncio
 import math
 import time
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,10 +99,23 @@ class ExportedTrees:
         self.unchanged = {CHANGE.after: True, CHANGE.before: True}
         self.problem = ""
 
-    def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Any:
+    def kept_export(self) -> AbstractContextManager[None]:
+        """Another review has it."""
+        return nullcontext()
+
+    def export(
+        self,
+        tree: str,
+        destination: Path,
+        only: Collection[str] | None = None,
+        *,
+        replace: bool = False,
+        record: Path | None = None,
+    ) -> Any:
+        assert not replace
+        assert record is None
         if self.problem:
             raise InfrastructureError(self.problem)
-        assert destination.parent.is_dir()
         self.exported[tree] = (destination, only)
         return SimpleNamespace(unchanged=lambda: self.unchanged[tree])
 

@@ -109,8 +109,13 @@ def matches_any_glob(path: str, patterns: tuple[str, ...]) -> bool:
     globs = _compile_globs(patterns)
     if globs.fits_last_name(names[-1]):
         return True
-    return any(_fits(names, segments) for segments in globs.from_root)
+    return any(
+        literals.issubset(names) and _fits(names, segments)
+        for literals, segments in globs.from_root
+    )
 
+
+_WILDCARDS = frozenset("*?[")
 
 Segment = Callable[[str], object] | None
 """Tells whether a name fits; None is `**`, any number of names."""
@@ -122,22 +127,30 @@ class _Globs(NamedTuple):
     fits_last_name: Callable[[str], object]
     """Tells whether the last name fits a pattern of one name at any depth."""
 
-    from_root: tuple[tuple[Segment, ...], ...]
-    """The segments of each other pattern, from the root."""
+    from_root: tuple[tuple[frozenset[str], tuple[Segment, ...]], ...]
+    """Of each other pattern the names that a path must have, for most have none of them, and the
+    segments, from the root.
+    """
 
 
 @lru_cache(maxsize=1024)
 def _compile_globs(patterns: tuple[str, ...]) -> _Globs:
     last_names: list[str] = []
-    from_root: list[tuple[Segment, ...]] = []
+    from_root: list[tuple[frozenset[str], tuple[Segment, ...]]] = []
     for pattern in filter(None, patterns):
         segments = _segments(pattern)
         if len(segments) == 2 and segments[0] == "**":
             last_names.append(translate(segments[1]))
         else:
-            from_root.append(tuple(map(_compile_segment, segments)))
+            literals = frozenset(filter(_is_literal, segments))
+            from_root.append((literals, tuple(map(_compile_segment, segments))))
     any_last_name = "|".join(last_names) or "(?!)"
     return _Globs(re.compile(any_last_name).match, tuple(from_root))
+
+
+def _is_literal(segment: str) -> bool:
+    """Whether it fits no name but itself."""
+    return _WILDCARDS.isdisjoint(segment)
 
 
 def _compile_segment(segment: str) -> Segment:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -25,6 +26,7 @@ from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.git_object import TreeEntry
 from vibe_gate.git.object_store import Objects
 from vibe_gate.git.trees import Tree
+from vibe_gate.version import __version__
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path
 _CHUNK = 1 << 20
@@ -36,6 +38,7 @@ _PLAIN = ("-c", "core.symlinks=false", "-c", "core.protectHFS=true", "-c", "core
 
 RAW_ATTRIBUTES = "* -text -ident !filter !working-tree-encoding\n"
 """No conversion: in info/attributes they win over those of the tree."""
+_TREE_ID = expression(r"[0-9a-f]{40}")
 _INVALID = expression(r"invalid path '(.*)'")
 _numbers = count()
 
@@ -52,10 +55,19 @@ class _Written(Struct, frozen=True):
 class Export:
     """A tree on disk, and whether it still is that tree."""
 
-    def __init__(self, root: Path, written: dict[bytes, _Written], folders: set[bytes]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        written: dict[bytes, _Written],
+        folders: set[bytes],
+        tree: str = "",
+        record: Path | None = None,
+    ) -> None:
         self.root = root
         self._written = written
         self._folders = folders
+        self._tree = tree
+        self._record = record
 
     @property
     def files(self) -> Iterator[str]:
@@ -64,12 +76,16 @@ class Export:
 
     def unchanged(self) -> bool:
         """The tree recomputed from disk equals the tree that was exported: nothing more, nothing
-        less.
+        less. Where there is a record, it says so.
         """
         try:
-            return self._is_tree_on_disk()
+            is_unchanged = self._is_tree_on_disk()
         except OSError:
             return False  # something vanished, or was made unreadable
+        if is_unchanged and self._record is not None:
+            with suppress(OSError):  # without a record all bytes are compared the next time
+                self._record.write_text(f"{self._tree} {__version__}\n", "ascii")
+        return is_unchanged
 
     def changed(self) -> list[str]:
         """The paths of files and links that are not what was written any more or cannot be read;
@@ -128,23 +144,39 @@ def _raise(error: OSError) -> None:
 
 
 def export(
-    objects: Objects, tree: Tree, destination: Path, only: Collection[str] | None = None
+    objects: Objects,
+    tree: Tree,
+    destination: Path,
+    only: Collection[str] | None = None,
+    *,
+    replace: bool = False,
+    record: Path | None = None,
 ) -> Export:
     """Write the tree, or `only` these of its paths, below `destination`, an empty folder or a new
     one (made 0700).
 
-    UsageError, with the path, for a tree that no checkout may hold. InfrastructureError if the disk
-    refuses.
+    `replace`: what is there already and differs is replaced. `record`: the file that says which
+    tree was last found there, by its bytes; without, or if anything was touched since, all bytes
+    are compared now. UsageError, with the path, for a tree that no checkout may hold.
+    InfrastructureError if the disk refuses.
     """
     entries = _entries_to_write(tree, only)
+    folders = _folders_of(entries)
+    missing_paths: Collection[bytes] = entries
     try:
+        recorded_tree = _take_record(record, destination) if record else ""
         destination.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.chmod(0o700)
-        if any(destination.iterdir()):
+        if recorded_tree:
+            missing_paths = _remove_changed(destination, tree, recorded_tree, folders)
+        elif replace:
+            missing_paths = _remove_differences(destination, entries, folders)
+        elif any(destination.iterdir()):
             raise InfrastructureError(
                 f"the folder {destination} is not empty: an export needs one of its own."
             )
-        _check_out(objects, tree, destination, entries)
+        if missing_paths:
+            _check_out(objects, tree, destination, missing_paths)
         links = [path for path, entry in entries.items() if entry.mode == SYMLINK_MODE]
         plain_links = _make_links(os.fsencode(destination.resolve()), links)
     except OSError as error:
@@ -153,20 +185,108 @@ def export(
         ) from error
     for path in plain_links:
         entries[path] = _Written(REGULAR_MODE, entries[path].id)
-    return _export_of(destination, entries)
-
-
-def _export_of(destination: Path, entries: dict[bytes, _Written]) -> Export:
-    """What was written; a submodule is an empty folder."""
-    folders: set[bytes] = set()
-    files_and_links: dict[bytes, _Written] = {}
+    files_and_links = {}
     for path, entry in entries.items():
-        folders.update(_parents(path))
-        if entry.mode == SUBMODULE_MODE:
-            folders.add(path)
-        else:
+        if entry.mode != SUBMODULE_MODE:
             files_and_links[path] = entry
-    return Export(destination, files_and_links, folders)
+    return Export(destination, files_and_links, folders, tree.id, record)
+
+
+def _take_record(record: Path, destination: Path) -> str:
+    """The tree that stands in the folder by the record, which is gone then; "" if it is not known,
+    or if anything there was touched since.
+    """
+    try:
+        recorded_tree, version = record.read_text("ascii").split()
+        recorded_ns = record.stat().st_ctime_ns
+        is_untouched = _newest_change_ns(destination) < recorded_ns
+    except (OSError, ValueError):
+        return ""
+    finally:
+        record.unlink(missing_ok=True)
+    if not is_untouched or version != __version__ or not _TREE_ID.fullmatch(recorded_tree):
+        return ""
+    return recorded_tree
+
+
+def _newest_change_ns(root: Path) -> int:
+    """When the last of all files, links and folders was changed, in nanoseconds; no program can set
+    this time back.
+    """
+    newest_ns = 0
+    for _, folder_names, file_names, descriptor in os.fwalk(root, onerror=_raise):
+        newest_ns = max(newest_ns, os.fstat(descriptor).st_ctime_ns)
+        for name in [*folder_names, *file_names]:
+            newest_ns = max(newest_ns, os.lstat(name, dir_fd=descriptor).st_ctime_ns)
+    return newest_ns
+
+
+def _remove_changed(
+    root: Path, tree: Tree, old_tree: str, folders: Collection[bytes]
+) -> Collection[bytes]:
+    """Delete what the old tree, which stands there, has otherwise than the new one; the paths that
+    are missing then. OSError.
+    """
+    old_paths, new_paths = tree.paths_that_differ(old_tree)
+    top = os.fsencode(root) + b"/"
+    for path in old_paths:
+        if stat.S_ISDIR(os.lstat(top + path).st_mode):
+            os.rmdir(top + path)  # noqa: PTH106 (bytes; a submodule)
+        else:
+            os.unlink(top + path)  # noqa: PTH108
+        folder = path.rpartition(b"/")[0]
+        while folder and folder not in folders and not os.listdir(top + folder):  # noqa: PTH208
+            os.rmdir(top + folder)  # noqa: PTH106
+            folder = folder.rpartition(b"/")[0]
+    return new_paths
+
+
+def _folders_of(entries: Mapping[bytes, _Written]) -> set[bytes]:
+    """The folders that these lie in; a submodule is an empty one."""
+    folders = {path for path, entry in entries.items() if entry.mode == SUBMODULE_MODE}
+    for path in entries:
+        folder = path.rpartition(b"/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition(b"/")[0]
+    return folders
+
+
+def _remove_differences(
+    root: Path, entries: Mapping[bytes, _Written], folders: Collection[bytes]
+) -> set[bytes]:
+    """Delete what is on disk and is neither one of these entries nor of the folders; the paths that
+    are missing then. No link is followed. OSError.
+    """
+    missing_paths = set(entries)
+    top = os.fsencode(root)
+    for folder, folder_names, file_names, descriptor in os.fwalk(
+        top, onerror=_raise, follow_symlinks=False
+    ):
+        start = folder[len(top) + 1 :] + b"/" if folder != top else b""
+        names = [*folder_names, *file_names]
+        folder_names.clear()  # links to folders are among them, and what is deleted here
+        for name in names:
+            path = start + name
+            is_folder = stat.S_ISDIR(os.lstat(name, dir_fd=descriptor).st_mode)
+            if is_folder and path in folders:
+                folder_names.append(name)
+                missing_paths.discard(path)  # of a submodule
+            elif is_folder:
+                shutil.rmtree(name, dir_fd=descriptor)
+            elif _is_entry(entries.get(path), _on_disk(name, descriptor)):
+                missing_paths.discard(path)
+            else:
+                os.unlink(name, dir_fd=descriptor)
+    return missing_paths
+
+
+def _is_entry(entry: _Written | None, disk_entry: _Written | None) -> bool:
+    """Whether that was written for the entry. A link that leads outside is a plain file."""
+    if entry is None or disk_entry is None or disk_entry.id != entry.id:
+        return False
+    is_plain_link = entry.mode == SYMLINK_MODE and disk_entry.mode == REGULAR_MODE
+    return disk_entry.mode == entry.mode or is_plain_link
 
 
 def _entries_to_write(tree: Tree, only: Collection[str] | None) -> dict[bytes, _Written]:
@@ -225,8 +345,7 @@ def _make_links(root: bytes, links: list[bytes]) -> list[bytes]:
     targets = {}
     for path in links:
         file = root + b"/" + path
-        with open(file, "rb") as opened:
-            target = opened.read(_MAX_TARGET + 1)
+        target = _read_target(file)
         if target and len(target) <= _MAX_TARGET and b"\0" not in target and target[:1] != b"/":
             targets[path] = target
             os.unlink(file)  # noqa: PTH108 (bytes)
@@ -246,9 +365,12 @@ def _make_links(root: bytes, links: list[bytes]) -> list[bytes]:
     return [*unlinked, *outside]
 
 
-def _parents(path: bytes) -> Iterator[bytes]:
-    while path := path.rpartition(b"/")[0]:
-        yield path
+def _read_target(file: bytes) -> bytes:
+    """The target that a link, or the file in its place, holds, as far as a path may be long."""
+    if os.path.islink(file):  # noqa: PTH114
+        return os.readlink(file)  # noqa: PTH115
+    with open(file, "rb") as opened:
+        return opened.read(_MAX_TARGET + 1)
 
 
 def _on_disk(name: bytes, folder: int) -> _Written | None:
@@ -263,8 +385,11 @@ def _on_disk(name: bytes, folder: int) -> _Written | None:
     digest = hashlib.sha1(b"blob %d\0" % status.st_size, usedforsecurity=False)
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(name, flags, dir_fd=folder)
-    with open(descriptor, "rb", buffering=0) as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
+    piece_size = min(status.st_size + 1, _CHUNK)
+    try:
+        while piece := os.read(descriptor, piece_size):
+            digest.update(piece)
+    finally:
+        os.close(descriptor)
     mode = EXECUTABLE_MODE if status.st_mode & stat.S_IXUSR else REGULAR_MODE
     return _Written(mode, digest.hexdigest())

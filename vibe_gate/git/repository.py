@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from vibe_gate.errors import InfrastructureError, IntegrityError, StorageError, 
 from vibe_gate.git import (
     export,
     fetch,
+    kept_export,
     origins,
     remote_notes,
     repository_copy,
@@ -90,11 +91,33 @@ class Repository(ChangeQueries):
 
     # Trees
 
-    def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Export:
+    def export(
+        self,
+        tree: str,
+        destination: Path,
+        only: Collection[str] | None = None,
+        *,
+        replace: bool = False,
+        record: Path | None = None,
+    ) -> Export:
         """Write a tree, or `only` these of its paths, out as plain files below `destination`
-        (empty, or not there).
+        (empty, or not there; with `replace` what is there and differs is replaced, as the `record`
+        of an earlier export there allows).
         """
-        return export.export(self._objects, self.tree(tree), destination, only)
+        wanted_tree = self.tree(tree)
+        return export.export(
+            self._objects, wanted_tree, destination, only, replace=replace, record=record
+        )
+
+    def kept_export(self) -> AbstractContextManager[Path | None]:
+        """In the block, the folder of the export that this clone keeps, for this process alone;
+        None if another has it or none can be kept.
+        """
+        return kept_export.hold_kept_export(self._place)
+
+    def size_of_kept_export(self) -> int:
+        """Bytes of the files of the export that this clone keeps."""
+        return kept_export.kept_export_size(self._place)
 
     def is_clean_merge(self, commit: str) -> bool:
         """Whether a merge has the very tree that its two parents give by themselves, without a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SYMLINK_MODE, TREE_MODE
@@ -104,3 +104,26 @@ class Tree:
                 waiting.append(iter(rows))
             else:
                 yield path, entry
+
+    def paths_that_differ(self, old_tree: str) -> tuple[Sequence[bytes], Sequence[bytes]]:
+        """What is no folder and differs: its paths in the old tree, and those in this one."""
+        old_paths: list[bytes] = []
+        new_paths: list[bytes] = []
+        waiting = [(b"", old_tree, self.id)]
+        while waiting:  # no recursion, as in `walk`
+            start, old_id, new_id = waiting.pop()
+            old_entries = self._database.entries(old_id) if old_id else {}
+            new_entries = self._database.entries(new_id) if new_id else {}
+            for name in old_entries.keys() | new_entries.keys():
+                old_entry, new_entry = old_entries.get(name), new_entries.get(name)
+                if old_entry == new_entry:
+                    continue
+                folder_ids = []
+                for entry, differing_paths in ((old_entry, old_paths), (new_entry, new_paths)):
+                    is_folder = entry is not None and entry.is_tree
+                    folder_ids.append(entry.id if entry is not None and is_folder else "")
+                    if entry is not None and not is_folder:
+                        differing_paths.append(start + name)
+                if any(folder_ids):
+                    waiting.append((start + name + b"/", folder_ids[0], folder_ids[1]))
+        return old_paths, new_paths

@@ -92,7 +92,7 @@ class Workspace:
         self._objects = objects
         self._kept = folder / "kept.git"
         _require_private(folder.parent)
-        self._lock = _lock_folder(folder)
+        self._lock = lock_folder(folder)
         variables = {
             "GIT_INDEX_FILE": os.fspath(self._kept / "index"),
             "GIT_WORK_TREE": os.fspath(self.root),
@@ -375,9 +375,7 @@ def make_workspace(
 ) -> Workspace:
     """A new workspace in `folder`, which must not be there yet, with the files of `tree`."""
     try:
-        _make_private(folder.parent)
-        _require_private(folder.parent)
-        _write_owner(folder.parent / _OWNER, os.fsencode(place.common_dir))
+        make_workspaces_folder(place, folder.parent)
         folder.mkdir(mode=0o700)
         with ExitStack() as failing:
             workspace = Workspace(repository, place, objects, folder)
@@ -389,6 +387,15 @@ def make_workspace(
             f"the workspace {folder} cannot be made: {error.strerror}."
         ) from error
     return workspace
+
+
+def make_workspaces_folder(place: RepositoryPlace, folder: Path) -> None:
+    """Make the folder of the repository's workspaces. OSError; InfrastructureError: others may
+    write there.
+    """
+    _make_private(folder)
+    _require_private(folder)
+    _write_owner(folder / _OWNER, os.fsencode(place.common_dir))
 
 
 def remove_old_workspaces(place: RepositoryPlace, before: datetime, *, dry_run: bool) -> list[str]:
@@ -448,9 +455,12 @@ def _remove_old_below(
             last_used = max(file.stat().st_mtime for file in files)
             if datetime.fromtimestamp(last_used, UTC) >= before:
                 continue
-            os.close(_lock_folder(folder))
-            if not dry_run:
-                _remove(folder, place)
+            lock = lock_folder(folder)
+            try:
+                if not dry_run:
+                    _remove(folder, place)
+            finally:
+                os.close(lock)
             names.append(folder.name)
     return names
 
@@ -557,7 +567,7 @@ def _ignore_rules(place: RepositoryPlace) -> bytes:
     return b"\n".join(contents) + b"\n"
 
 
-def _lock_folder(folder: Path) -> int:
+def lock_folder(folder: Path) -> int:
     """Hold the folder until the descriptor is closed, by a crash at the latest. InfrastructureError
     if another does.
     """

@@ -8,4 +8,5 @@ rubric_tally  criteria -> rubric, run, exit code        decide    the rubrics wi
 findings    what is pointed at, with fingerprints       verdict   answers -> rubric results, findings, outcome
 surroundings  what stands around a change               second_look  a fail put to one more conversation
 second_look_brief  what that is told                    asking    export the trees, ask, compare the trees
+judged_trees  where the trees stand that judges read
 """

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -17,11 +17,15 @@ from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.summary import Cost, Unreviewed
-from vibe_gate.git import Export, Repository
+from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote, RubricVotes
+from vibe_gate.judging.judged_trees import hold_judged_trees
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.rubric_brief import RubricBrief
-from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
+from vibe_gate.judging.votes import VoteContext, cast_votes, together
+
+TREES = "trees"
+"""Below the run's folder: the judges' working directory, if not the one that the clone keeps."""
 
 
 class CastVotes(Struct, frozen=True):
@@ -61,21 +65,24 @@ async def ask(
     model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
     folder = model.folder / facts.stage
     folder.mkdir(exist_ok=True)
-    with run.deadline.interrupting():
-        after, before = export_trees(facts.change, repository, folder / TREES)
     prover: Prover | None = None
     if facts.tests and facts.asks_for_tests:
         prover = Prover(facts.tests, facts.change, repository, run, tell)
     read_tree = tree_readers(facts.change, repository)
-    context = VoteContext(facts, run, model, cache(repository.read), read_tree, folder, prover)
     keys = [brief.question.key for brief in briefs]
-    new_votes = await together(
-        cast_votes(brief, kept_votes.get(brief.question.key, {}), context) for brief in briefs
-    )
+    with ExitStack() as resources:
+        with run.deadline.interrupting():
+            holding = hold_judged_trees(facts.change, repository, model, folder / TREES)
+            trees = resources.enter_context(holding)
+        read = cache(repository.read)
+        context = VoteContext(facts, run, model, read, read_tree, trees.folder, prover)
+        new_votes = await together(
+            cast_votes(brief, kept_votes.get(brief.question.key, {}), context) for brief in briefs
+        )
+        with run.deadline.interrupting():
+            intact = trees.are_unchanged()
     new_by_key = dict(zip(keys, new_votes, strict=True))
     counted_by_key = {key: new.votes for key, new in new_by_key.items()}
-    with run.deadline.interrupting():
-        intact = after.unchanged() and before.unchanged()
     spent = model.gateway.spent()
     if model.gateway.ledger.reached:
         _record_budget(run, model.limit_usd, spent, counted_by_key)
@@ -99,14 +106,6 @@ def tree_readers(
         "after": repository.tree(change.after).read,
         "before": repository.tree(change.before).read,
     }
-
-
-def export_trees(change: Change, repository: Repository, folder: Path) -> tuple[Export, Export]:
-    """The tree after the change, and of that before it the files that the change touches."""
-    old_paths = {file.old_path or file.path for file in change.files if file.before}
-    after = repository.export(change.after, folder / "after")
-    before = repository.export(change.before, folder / "before", only=old_paths)
-    return after, before
 
 
 def _record_budget(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -60,7 +60,6 @@ from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Repository, Tree
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.asking import export_trees
 from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.claiming import claim_questions
@@ -72,6 +71,7 @@ from vibe_gate.judging.evidence import (
     quote_lines_in_trees,
     visible_length,
 )
+from vibe_gate.judging.judged_trees import hold_judged_trees
 from vibe_gate.judging.questions import TOOLS, questions_of
 from vibe_gate.judging.second_look_brief import (
     DISPUTE_PROMPT,
@@ -94,7 +94,9 @@ PROSE = ("*.md", "*.rst", "*.txt", "*.adoc", ".vibe-gate/**")
 """Files whose lines do not run: alone they refute nothing."""
 
 FOLDER = "second-look"
-"""Working directory of these conversations: both trees, exported anew."""
+"""Below the run's folder: working directory of these conversations, if not the one that the clone
+keeps.
+"""
 
 
 MAX_LOOKED = 6
@@ -438,29 +440,31 @@ async def _ask_looks(
     were.
     """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
-    folder = model.folder / facts.stage / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with run.deadline.interrupting(grace_s=0):
-            after, before = export_trees(facts.change, repository, folder)
-    except InfrastructureError as error:  # of the deadline, too: the fails stay
-        cause: Cause = run.deadline.cause
-        if run.deadline.seconds_left():
-            cause = NoConversation(message=run.redactor.text(str(error)))
-        return {question.key: _no_answer(question, cause) for question in questions}, True
-    trees: dict[Side, Tree] = {
-        "after": repository.tree(facts.change.after),
-        "before": repository.tree(facts.change.before),
-    }
-    context = _LookContext(facts, run, model, trees, folder)
-    conversations = _plan_conversations(questions, facts.stage)
-    for conversation in conversations:
-        _add_node(conversation, facts, run)
-    conversation_looks = await together(
-        _take_looks(conversation, context) for conversation in conversations
+    holding = hold_judged_trees(
+        facts.change, repository, model, model.folder / facts.stage / FOLDER
     )
-    with run.deadline.interrupting():
-        is_intact = after.unchanged() and before.unchanged()
+    with ExitStack() as resources:
+        try:
+            with run.deadline.interrupting(grace_s=0):
+                judged_trees = resources.enter_context(holding)
+        except InfrastructureError as error:  # of the deadline, too: the fails stay
+            cause: Cause = run.deadline.cause
+            if run.deadline.seconds_left():
+                cause = NoConversation(message=run.redactor.text(str(error)))
+            return {question.key: _no_answer(question, cause) for question in questions}, True
+        trees: dict[Side, Tree] = {
+            "after": repository.tree(facts.change.after),
+            "before": repository.tree(facts.change.before),
+        }
+        context = _LookContext(facts, run, model, trees, judged_trees.folder)
+        conversations = _plan_conversations(questions, facts.stage)
+        for conversation in conversations:
+            _add_node(conversation, facts, run)
+        conversation_looks = await together(
+            _take_looks(conversation, context) for conversation in conversations
+        )
+        with run.deadline.interrupting():
+            is_intact = judged_trees.are_unchanged()
     looks: dict[str, SecondLook] = {}
     for looks_by_key in conversation_looks:
         looks |= looks_by_key

@@ -80,11 +80,6 @@ from vibe_gate.judging.vote_counting import check_vote, combine_parts, settle_vo
 
 T = TypeVar("T")
 
-TREES = "trees"
-"""The judges' working directory: `after`, the whole tree after the change, and `before`, the
-changed files before.
-"""
-
 FALLBACK_AFTER_S = 30.0
 """How long an overloaded model is waited for before the rubric's fallback is asked."""
 
@@ -108,7 +103,7 @@ class VoteContext(Struct, frozen=True):
     """The content at a path of the tree on a side; None without a file."""
 
     folder: Path
-    """Holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes."""
+    """The judges' working directory, with `after` and `before` in it."""
 
     prover: Prover | None = None
     """Runs the tests that fails bring; None if none are asked for."""
@@ -482,7 +477,7 @@ async def _hold_vote(
         system_prompt=SYSTEM_PROMPT + write_tests_prompt(tests),
         schema=build_answer_schema(tests=tests is not None),
         objection=partial(write_objection, [criterion.id for criterion in part.criteria]),
-        folder=context.folder / TREES,
+        folder=context.folder,
         homes=model.folder,
         tools=TOOLS,
         model=model_name,

@@ -22,8 +22,15 @@ from vibe_gate.store.store_cleaning import clean_store, measure_store
 
 
 def _show_usage(as_json: bool) -> int:
-    usage = measure_store(StoredRuns().root)
-    return emit_result(to_builtins(usage), _usage_lines(usage), as_json=as_json)
+    runs = StoredRuns()
+    usage = measure_store(runs.root)
+    with runs.repository() as repository:
+        kept_export = repository.size_of_kept_export() if repository is not None else 0
+    lines = _usage_lines(usage)
+    if kept_export:
+        lines.append(f"{_megabytes(kept_export)} besides, in the export kept for judges")
+    usage_document = {**to_builtins(usage), "kept_export": kept_export}
+    return emit_result(usage_document, lines, as_json=as_json)
 
 
 def _usage_lines(usage: StoreUsage) -> list[str]:
