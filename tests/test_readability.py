@@ -155,6 +155,18 @@ def test_an_exception_has_a_reason_and_is_needed():
         assert (exception["rule"], exception["name"]) in offences
 
 
+@pytest.mark.parametrize("room", SETTINGS["test_rooms"])
+def test_a_local_of_a_test_says_what_the_value_is(room):
+    places = []
+    for path in sorted(RULES_FILE.with_name(room).rglob("*.py")):
+        nodes = nodes_of(ast.parse(path.read_text()))
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+        for offence in vague_names(path.name, [*names, *classes]):
+            places.append(f"tests/{room}/{offence.path}:{offence.line}: {offence.name}")
+    assert places == []
+
+
 OFFENDING = {
     "comprehension": "pairs = [row for table in tables for row in table]",
     "nested-conditional": "size = 1 if small else 2 if large else 3",

@@ -69,8 +69,8 @@ def ask(
 
 def places(result: CheckResult) -> list[tuple[str, int]]:
     """Where the findings point."""
-    found = []
+    found_entries = []
     for finding in result.findings:
         for place in finding.places:
-            found += [(place.path, line) for line in range(place.line, place.end_line + 1)]
-    return found
+            found_entries += [(place.path, line) for line in range(place.line, place.end_line + 1)]
+    return found_entries

@@ -18,7 +18,7 @@ OUTPUTS = Path(__file__).with_name("output")
 SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
 
 
-def ended(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
+def ended_fields(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
     """A command that ends so."""
     return {
         "command": ("t",),
@@ -45,17 +45,17 @@ def ended(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
 def test_a_command_passes_with_exit_code_zero_and_no_changed_file(
     run: CommandRun, outcome: str, reason: str
 ) -> None:
-    asked: list[tuple[tuple[str, ...], float]] = []
+    asked_entries: list[tuple[tuple[str, ...], float]] = []
 
     def answer(argv: tuple[str, ...], timeout_s: float, side: str) -> CommandRun:
-        asked.append((argv, timeout_s))
+        asked_entries.append((argv, timeout_s))
         return run
 
     result = ask(
         "command", added("a", b"x"), command=("ruff", "check", "."), run_command=answer, timeout_s=7
     )
     assert (result.outcome, result.reason) == (outcome, reason)
-    assert asked == [(("ruff", "check", "."), 7.0)]
+    assert asked_entries == [(("ruff", "check", "."), 7.0)]
 
 
 def test_a_command_is_not_run_if_its_paths_do_not_change() -> None:
@@ -66,13 +66,13 @@ def test_a_command_is_not_run_if_its_paths_do_not_change() -> None:
 
 
 def test_without_remarks_about_lines_the_last_line_is_the_finding() -> None:
-    result = ask("command", **ended("a\n2 failed\n\n"), fix="make fix")
+    result = ask("command", **ended_fields("a\n2 failed\n\n"), fix="make fix")
     assert result.findings[0].message == "t exited with 1: 2 failed"
     assert result.reason == "t exited with 1. To repair: make fix"
 
 
 def test_a_secret_is_taken_out_before_a_limit_cuts_it() -> None:
-    run = ended(f"a.txt:1: {'x ' * 135}{SECRET}\n{'y ' * 130}{SECRET}\n", files=("a.txt",))
+    run = ended_fields(f"a.txt:1: {'x ' * 135}{SECRET}\n{'y ' * 130}{SECRET}\n", files=("a.txt",))
     file = added("a.txt", b"z" * 390 + SECRET.encode())
     result = ask("command", file, **run, redact=lambda text: text.replace(SECRET, "[gone]"))
     assert places(result) == [("a.txt", 1)]
@@ -86,11 +86,13 @@ def test_remarks_are_findings_in_every_file_of_the_tree_with_the_line_of_a_chang
         + ":" * 60_000
         + "\n"
     )
-    run = ended(output, files=("src/a.py", "src/b.py"))
+    run = ended_fields(output, files=("src/a.py", "src/b.py"))
     result = ask("command", added("src/a.py", b"import os\nimport re\n"), **run)
     assert places(result) == [("src/a.py", 2), ("src/b.py", 1), ("src/a.py", 1)]
     assert result.findings[0].message == "F401 unused"
-    assert [one.evidence[0].quote if one.evidence else "" for one in result.findings] == [
+    assert [
+        finding.evidence[0].quote if finding.evidence else "" for finding in result.findings
+    ] == [
         "import re",
         "",
         "import os",
@@ -164,9 +166,11 @@ def test_new_only_lets_pass_what_fails_in_the_same_way_before_the_change(
 def test_new_only_shows_findings_on_lines_of_the_change_first_and_files_that_the_command_changed() -> (
     None
 ):
-    both = ended("old.py:1: bad\na.py:1: worse\n", files=("old.py", "a.py"))
-    assert places(ask("command", added("a.py", b"x\n"), **both, new_only=True)) == [("a.py", 1)]
-    repaired = ended(
+    both_fields = ended_fields("old.py:1: bad\na.py:1: worse\n", files=("old.py", "a.py"))
+    assert places(ask("command", added("a.py", b"x\n"), **both_fields, new_only=True)) == [
+        ("a.py", 1)
+    ]
+    repaired = ended_fields(
         "old.py:1: bad\n", files=("old.py",), changed=("a.py",)
     )  # so it says nothing of a.py any more
     assert places(ask("command", added("a.py", b"x\n"), **repaired, new_only=True)) == [("a.py", 0)]
@@ -184,8 +188,8 @@ def test_lines_that_no_file_has_and_names_that_are_escaped_in_sarif() -> None:
         result("\\ud800", "1"),
     ]
     output = f'{{"runs": [{{"results": [{", ".join(results)}]}}]}}'
-    found = ask("command", added("a b.py", b"x\n"), **ended(output, files=("a b.py", "a")))
-    assert places(found) == [("a b.py", 1)]
+    answer = ask("command", added("a b.py", b"x\n"), **ended_fields(output, files=("a b.py", "a")))
+    assert places(answer) == [("a b.py", 1)]
 
 
 @pytest.mark.parametrize(
@@ -217,11 +221,11 @@ def test_the_output_of_known_tools_is_read(
     name: str, form: OutputForm, expected: list[str]
 ) -> None:
     output = (OUTPUTS / name).read_text()
-    said = remarks(output, form)
-    assert remarks(output) == said
+    said_remarks = remarks(output, form)
+    assert remarks(output) == said_remarks
     assert remarks(output, "none") == []
-    assert len(said) == len(expected)
-    for remark, start in zip(said, expected, strict=True):
+    assert len(said_remarks) == len(expected)
+    for remark, start in zip(said_remarks, expected, strict=True):
         assert f"{remark.path}:{remark.line} {remark.message}".startswith(start)
 
 
@@ -271,7 +275,7 @@ LONG = "x" * 300
 
 def fingerprint(output: str, line: str = LINE, path: str = "a.py", **more: Any) -> str:
     """The fingerprint of the only finding of a command that fails with this output."""
-    run = ended(output, files=("a.py", "b.py"), **more)
+    run = ended_fields(output, files=("a.py", "b.py"), **more)
     contents = {"a.py": line, "b.py": line}
     files = [added("a.py", f"{line}\n".encode())]
     result = ask("command", *files, **run, read_path=lambda path: f"{contents[path]}\n".encode())
@@ -284,8 +288,8 @@ E501 = "a.py:1:80: E501 line too long (84 > 79 characters)"
 
 def sarif(rule: str, text: str) -> str:
     place = '{"artifactLocation": {"uri": "a.py"}, "region": {"startLine": 1}}'
-    found = f'{{"ruleId": "{rule}", "message": {{"text": "{text}"}}, "locations": [{{"physicalLocation": {place}}}]}}'
-    return f'{{"runs": [{{"results": [{found}]}}]}}'
+    found_text = f'{{"ruleId": "{rule}", "message": {{"text": "{text}"}}, "locations": [{{"physicalLocation": {place}}}]}}'
+    return f'{{"runs": [{{"results": [{found_text}]}}]}}'
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,10 @@ def test_without_an_agent_there_is_nothing_to_look_at_and_what_was_not_recorded_
     def answer(*conduct: Conduct) -> str:
         return ask(check, added("a", b"x"), conduct=conduct, **CONDUCT[check]).outcome
 
-    gone = Conduct(name="fix", unread="its turn was not recorded")
+    missing_conduct = Conduct(name="fix", unread="its turn was not recorded")
     assert answer() == "not_applicable"
     assert answer(turn()) == "pass"
-    assert answer(gone) == {"complete-capture": "fail"}.get(check, "abstain")
+    assert answer(missing_conduct) == {"complete-capture": "fail"}.get(check, "abstain")
     assert answer(session()) == ("pass" if check in OF_SESSIONS else "not_applicable")
     assert answer(session(unread="2 events of it could not be kept")) == (
         "abstain" if check in OF_SESSIONS else "not_applicable"
@@ -93,9 +93,11 @@ def test_conduct_is_answered_with_what_it_rests_on(
 
 
 def test_all_turns_together_cost_and_use_a_tool() -> None:
-    both = [turn(), turn(name="fix-b", calls=[])]
-    assert ask("cost-under", added("a", b"x"), conduct=both, max_usd=1.0).outcome == "fail"
-    assert ask("tool-used", added("a", b"x"), conduct=both, tool="Read", min=2).outcome == "pass"
+    both_turns = [turn(), turn(name="fix-b", calls=[])]
+    assert ask("cost-under", added("a", b"x"), conduct=both_turns, max_usd=1.0).outcome == "fail"
+    assert (
+        ask("tool-used", added("a", b"x"), conduct=both_turns, tool="Read", min=2).outcome == "pass"
+    )
 
 
 def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path: Path) -> None:
@@ -103,23 +105,28 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
     ends = {"fix": Ended(status="interrupted", detail="killed"), "fix-b": Ended()}
     for node in ("fix", "fix", "fix-b", "judge"):
         turn = run.turn(node)
-        for tool, said in (
+        for tool, said_text in (
             ("Bash", [{"type": "text", "text": f"ERROR in {node}\nline 2"}]),
             ("Read", "ERROR"),
         ):
-            turn.event({"type": "message", "role": "tool", "tool": tool, "result": said})
+            turn.event({"type": "message", "role": "tool", "tool": tool, "result": said_text})
         turn.hook({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1"})
         turn.seal(ends.get(node, Ended()))
     read = conduct_of_stages(
         read_bundle(run.directory), {"fix": "fix", "fix-b": "fix", "gone": "gone"}
     )
-    assert [(one.name, len(one.calls), one.usd, one.superseded) for one in read] == [
+    assert [(read_entry.name, len(read_entry.calls), read_entry.usd, read_entry.superseded) for read_entry in read] == [
         ("fix, cut off", 1, 0.0125, True), ("fix", 1, 0.0125, True), ("fix-b", 1, 0.0125, False),
         ("gone", 0, None, False),
     ]  # fmt: skip
     first = ["ERROR in fix", "line 2"]
-    assert [list(one.log()) for one in read] == [first, first, ["ERROR in fix-b", "line 2"], []]
-    assert [(one.unread or one.lacks) for one in read[1:]] == [
+    assert [list(read_entry.log()) for read_entry in read] == [
+        first,
+        first,
+        ["ERROR in fix-b", "line 2"],
+        [],
+    ]
+    assert [(read_entry.unread or read_entry.lacks) for read_entry in read[1:]] == [
         "no PreToolUse toolu_1, cut off: killed", "no PreToolUse toolu_1", "its turn was not recorded"
     ]  # fmt: skip
     assert describe_capture_gaps(read_bundle(run.directory)).startswith(

@@ -20,7 +20,7 @@ def moved(old: str, new: str) -> FileDiff:
     return file_change(new, b"1\n", b"1\n", old_path=old)
 
 
-def shown(check: str, *files: FileDiff, **options: Any) -> list[str]:
+def shown_lines(check: str, *files: FileDiff, **options: Any) -> list[str]:
     """The paths that the check's findings point at."""
     return [path for path, _ in places(ask(check, *files, **options))]
 
@@ -45,7 +45,9 @@ def test_a_check_without_files_to_look_at_is_not_applicable(
 
 
 def test_deleted_files_are_found_by_name() -> None:
-    assert shown("no-deleted-files", deleted("a", b"x"), edited("b"), deleted(b"c\n\xff", b"")) == [
+    assert shown_lines(
+        "no-deleted-files", deleted("a", b"x"), edited("b"), deleted(b"c\n\xff", b"")
+    ) == [
         "a",
         '"c\\n\\377"',
     ]
@@ -55,12 +57,12 @@ def test_deleted_files_are_found_by_name() -> None:
     "file", [added("a", b""), edited("a"), moved("a", "b"), file_change("a", b"x", b"")]
 )
 def test_added_edited_moved_and_emptied_files_are_not_deleted(file: FileDiff) -> None:
-    assert shown("no-deleted-files", file) == []
+    assert shown_lines("no-deleted-files", file) == []
 
 
 def test_a_file_moved_out_of_the_guarded_paths_is_as_good_as_deleted() -> None:
-    assert shown("no-deleted-files", moved("src/a", "old/a"), only=("src/**",)) == ["src/a"]
-    assert shown("no-deleted-files", moved("src/a", "src/b"), only=("src/**",)) == []
+    assert shown_lines("no-deleted-files", moved("src/a", "old/a"), only=("src/**",)) == ["src/a"]
+    assert shown_lines("no-deleted-files", moved("src/a", "src/b"), only=("src/**",)) == []
 
 
 # only-paths, forbidden-paths
@@ -77,7 +79,7 @@ def test_a_file_moved_out_of_the_guarded_paths_is_as_good_as_deleted() -> None:
     ],
 )
 def test_only_the_allowed_paths_may_change(file: FileDiff, outside: list[str]) -> None:
-    assert shown("only-paths", file, paths=["src/**"]) == outside
+    assert shown_lines("only-paths", file, paths=["src/**"]) == outside
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_only_the_allowed_paths_may_change(file: FileDiff, outside: list[str]) -
     ],
 )
 def test_forbidden_paths_are_found_under_either_name(file: FileDiff, hit: list[str]) -> None:
-    assert shown("forbidden-paths", file, paths=["migrations/**", ".env"]) == hit
+    assert shown_lines("forbidden-paths", file, paths=["migrations/**", ".env"]) == hit
 
 
 # required-companion
@@ -158,7 +160,7 @@ def test_the_largest_files_are_named() -> None:
     ],
 )
 def test_binary_means_what_git_means_by_it(file: FileDiff, hit: bool) -> None:
-    assert bool(shown("no-binary", file)) == hit
+    assert bool(shown_lines("no-binary", file)) == hit
 
 
 @pytest.mark.parametrize(
@@ -210,8 +212,10 @@ def test_links_stay_in_the_tree(path: str, target: bytes, why: str) -> None:
 
 def test_a_file_that_becomes_a_link_counts_and_a_file_that_looks_like_one_does_not() -> None:
     link = file_change("a", b"x", b"../b", modes=(REGULAR_MODE, SYMLINK_MODE))
-    gone = file_change("c", b"../b", b"x", modes=(SYMLINK_MODE, REGULAR_MODE))
-    assert shown("no-escaping-symlinks", link, gone, added("d", b"/etc/passwd")) == ["a"]
+    missing_file_change = file_change("c", b"../b", b"x", modes=(SYMLINK_MODE, REGULAR_MODE))
+    assert shown_lines(
+        "no-escaping-symlinks", link, missing_file_change, added("d", b"/etc/passwd")
+    ) == ["a"]
 
 
 # no-policy-change
@@ -227,4 +231,4 @@ def test_a_file_that_becomes_a_link_counts_and_a_file_that_looks_like_one_does_n
     ],
 )
 def test_the_gates_own_definitions_do_not_change(file: FileDiff, hit: list[str]) -> None:
-    assert shown("no-policy-change", file, policy=POLICY_BLOCK) == hit
+    assert shown_lines("no-policy-change", file, policy=POLICY_BLOCK) == hit

@@ -256,9 +256,9 @@ def test_a_new_test_or_a_condition_that_was_there_is_no_disabled_test(
 
 
 def test_a_test_that_moves_to_another_file_and_is_skipped_there_is_found() -> None:
-    gone = file_change("test_a.py", PY.encode(), b"")
+    missing_file_change = file_change("test_a.py", PY.encode(), b"")
     new = added("test_b.py", PY.replace("def test_c", "@pytest.mark.skip\ndef test_c").encode())
-    assert places(ask("no-skipped-tests", gone, new)) == [("test_b.py", 6)]
+    assert places(ask("no-skipped-tests", missing_file_change, new)) == [("test_b.py", 6)]
 
 
 @pytest.mark.parametrize(

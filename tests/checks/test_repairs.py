@@ -77,9 +77,9 @@ def test_the_right_line_is_offered_where_it_is_known(check, path, added, right):
 
 
 def test_a_name_and_a_link_have_no_line_to_repair():
-    named = ask("no-invisible-unicode", file_change("a\u200b.py", None, b"x\n"))
+    answer = ask("no-invisible-unicode", file_change("a\u200b.py", None, b"x\n"))
     link = file_change("a", b"x\n", "y\u200b\n".encode(), modes=(SYMLINK_MODE, SYMLINK_MODE))
-    assert named.repairs == ask("no-invisible-unicode", link).repairs == ()
+    assert answer.repairs == ask("no-invisible-unicode", link).repairs == ()
 
 
 def formatted(

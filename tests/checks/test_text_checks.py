@@ -59,9 +59,9 @@ def test_a_secret_counts_where_this_change_adds_it(
 
 def test_a_secret_is_never_repeated() -> None:
     result = ask("no-secrets", added("a", b"a = '" + KEY + b"'; b = '" + TOKEN + b"'\n"))
-    shown = result.reason + "".join(to_json(finding) for finding in result.findings)
-    assert KEY.decode() not in shown
-    assert TOKEN.decode() not in shown
+    reason = result.reason + "".join(to_json(finding) for finding in result.findings)
+    assert KEY.decode() not in reason
+    assert TOKEN.decode() not in reason
     assert result.findings[0].evidence[0].quote == "a = 'AKIA...'; b = 'ghp_...'"
     assert result.reason == "2 secrets: a."
 
@@ -110,8 +110,8 @@ def test_test_keys_and_documented_examples_are_notices() -> None:
         ("notice", 2),
     ]
     assert result.findings[1].message.startswith("Stripe key (sk_test_...): a test key.")
-    both = ask("no-secrets", added("a", test + b"\n" + TOKEN + b"\n"))
-    assert (both.outcome, [finding.level for finding in both.findings]) == (
+    both_answer = ask("no-secrets", added("a", test + b"\n" + TOKEN + b"\n"))
+    assert (both_answer.outcome, [finding.level for finding in both_answer.findings]) == (
         "fail",
         ["failure", "notice"],
     )
@@ -171,8 +171,10 @@ def test_the_trusted_gitleaks_file_allows_and_the_changes_own_is_told() -> None:
         b"x\n" + token + b"# Sample\n" + token,
     ):
         assert ask("no-secrets", added("a.md", other_line), gitleaks=ALLOWS).outcome == "fail"
-    own = ask("no-secrets", added("a", KEY), added(".gitleaks.toml", ALLOWS))
-    assert own.reason == "1 secret: a. This change's .gitleaks.toml counts once it is merged."
+    own_answer = ask("no-secrets", added("a", KEY), added(".gitleaks.toml", ALLOWS))
+    assert (
+        own_answer.reason == "1 secret: a. This change's .gitleaks.toml counts once it is merged."
+    )
     for broken in (b"[", b"allowlist = 3", b"[allowlist]\nregexes = ['(']", b"x" * 6_000, b"\xff"):
         answer = ask("no-secrets", added("a", KEY), gitleaks=broken)
         assert answer.outcome == "fail"
@@ -256,9 +258,9 @@ def test_many_notices_are_counted_and_a_secret_behind_them_keeps_its_line() -> N
     result = ask("no-secrets", added("a", example * 1_200 + TOKEN))
     assert result.reason.startswith("1 secret: a. 1 notice: a.")
     assert [finding.line for finding in result.findings] == [1_201, 1]
-    whole = ask("no-secrets", added("a", different_keys(60)))
-    assert len(whole.findings) == 60
-    assert "Only" not in whole.reason
+    whole_answer = ask("no-secrets", added("a", different_keys(60)))
+    assert len(whole_answer.findings) == 60
+    assert "Only" not in whole_answer.reason
 
 
 def test_a_secret_at_several_places_is_one_finding_with_all_of_them() -> None:
@@ -495,9 +497,9 @@ def test_no_more_characters_are_told_than_are_of_use() -> None:
 
 
 def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
-    named = added("a\u202egpj.exe", b"x\n")
+    named_result = added("a\u202egpj.exe", b"x\n")
     hidden = added("b.py", b"\0\xff\n" + "a\u200bb".encode() + b"\n")
-    result = ask("no-invisible-unicode", named, hidden)
+    result = ask("no-invisible-unicode", named_result, hidden)
     assert [finding.message.partition(" ")[0] for finding in result.findings] == ["The", "Contains"]
     assert places(result) == [('"a\\342\\200\\256gpj.exe"', 0), ("b.py", 2)]
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in result.findings[0].message

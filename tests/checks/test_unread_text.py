@@ -141,8 +141,8 @@ def test_large_text_ends_a_review_without_a_pass_and_a_large_binary_file_does_no
     repo.commit("Gate")
     secret = b"token = ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5\n"
     repo.write("app.sql", secret.ljust(LARGEST_READ + 1, b"\n"))
-    done = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
-    assert (done.code, done.json["outcome"]) == (3, "error")
+    result = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
+    assert (result.code, result.json["outcome"]) == (3, "error")
     repo.write(".gitignore", "app.sql\n")
     with (repo.path / "core").open("wb") as file:
         file.truncate(LARGEST_READ + 1)

@@ -27,7 +27,7 @@ def interval(found: Interval | None) -> tuple[float, ...]:
     return (
         ()
         if found is None
-        else tuple(round(each, 3) for each in (found.value, found.low, found.high))
+        else tuple(round(entry, 3) for entry in (found.value, found.low, found.high))
     )
 
 
@@ -86,14 +86,14 @@ def ever_earns(rate: float, looks: int = 300) -> float:
     """The exact probability that a judge with this rate of false blocks ever earns blocking within
     so many looks.
     """
-    still, ever = {0: 1.0}, 0.0
+    remaining_fields, ever = {0: 1.0}, 0.0
     for clean in range(1, looks + 1):
         after: dict[int, float] = defaultdict(float)
-        for blocked, probability in still.items():
+        for blocked, probability in remaining_fields.items():
             after[blocked] += probability * (1 - rate)
             after[blocked + 1] += probability * rate
         ever += sum(part for blocked, part in after.items() if earned(clean, blocked, BOUND))
-        still = {
+        remaining_fields = {
             blocked: part for blocked, part in after.items() if not earned(clean, blocked, BOUND)
         }
     return ever

@@ -89,15 +89,17 @@ ANY_PART = st.tuples(st.text(max_size=5), st.floats(allow_nan=False, allow_infin
 
 @given(st.lists(ANY_PART, max_size=3))
 def test_any_value_comes_back_as_it_was(parts: list[tuple[str, float]]) -> None:
-    whole = Whole(schema=1, parts=tuple(Part(name=name, weight=weight) for name, weight in parts))
-    assert decode_document(Whole, to_json(whole)) == whole
+    whole_text = Whole(
+        schema=1, parts=tuple(Part(name=name, weight=weight) for name, weight in parts)
+    )
+    assert decode_document(Whole, to_json(whole_text)) == whole_text
 
 
 def test_times_are_written_in_utc_with_milliseconds() -> None:
     at = datetime(2026, 1, 2, 4, 4, 5, 678_901, tzinfo=timezone(timedelta(hours=1)))
-    whole = read(Whole, {"schema": 1, "at": at.isoformat()})
-    assert whole.at == at.astimezone(UTC)
-    assert plain(whole)["at"] == "2026-01-02T03:04:05.678Z"
+    whole_result = read(Whole, {"schema": 1, "at": at.isoformat()})
+    assert whole_result.at == at.astimezone(UTC)
+    assert plain(whole_result)["at"] == "2026-01-02T03:04:05.678Z"
 
 
 @pytest.mark.parametrize(
@@ -260,8 +262,8 @@ def test_the_same_definition_has_the_digest_that_earlier_versions_gave_it(
 
 def test_a_key_of_a_later_version_counts_in_the_digest_once_it_is_used() -> None:
     rubric = built_in_rubrics()[0]
-    used = [replace(rubric, **one) for one in ({"models": ("a", "b")}, {"fallback": "c"})]
-    assert len({rubric.digest, *(one.digest for one in used)}) == 3
+    used = [replace(rubric, **entry) for entry in ({"models": ("a", "b")}, {"fallback": "c"})]
+    assert len({rubric.digest, *(entry.digest for entry in used)}) == 3
     assert replace(used[1], fallback=None).digest == rubric.digest
 
 

@@ -31,23 +31,31 @@ def test_what_hides_is_shown_by_its_number(text: str, shown: str) -> None:
 
 
 def test_a_sentence_ends_with_one_mark() -> None:
-    given = ("it hides", "it hides.", "who calls? ", 'it says "no."', "call (it)", "cut…", " ")
-    assert [escape.end_sentence(text) for text in given] == [
+    given_names = (
+        "it hides",
+        "it hides.",
+        "who calls? ",
+        'it says "no."',
+        "call (it)",
+        "cut…",
+        " ",
+    )
+    assert [escape.end_sentence(text) for text in given_names] == [
         "it hides.", "it hides.", "who calls?", 'it says "no."', "call (it).", "cut…", "",
     ]  # fmt: skip
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_escaped_text_hides_nothing_and_can_be_encoded(text: str) -> None:
-    shown = escape.show_text(text)
-    assert invisible(shown) == []
-    assert shown.encode("utf-8").decode("utf-8") == shown
+    shown_text = escape.show_text(text)
+    assert invisible(shown_text) == []
+    assert shown_text.encode("utf-8").decode("utf-8") == shown_text
 
 
 @given(st.text())
 def test_positions_point_at_the_characters_found(text: str) -> None:
     assert all(
-        each.name.startswith(f"U+{ord(text[each.position]):04X}") for each in invisible(text)
+        entry.name.startswith(f"U+{ord(text[entry.position]):04X}") for entry in invisible(text)
     )
 
 

@@ -23,14 +23,16 @@ def test_every_sign_of_an_agent_has_a_source_and_the_day_it_was_read():
 
 
 def test_the_page_names_every_variable_and_trailer_that_is_a_sign():
-    said = PAGE.read_text().lower()
+    said_text = PAGE.read_text().lower()
     names = [f"{sign.text}={sign.value}" if sign.value else sign.text for sign in VARIABLES]
     assert [
         name
         for name in (*names, *(sign.text for sign in TRAILERS))
-        if f"`{name}`".lower() not in said
+        if f"`{name}`".lower() not in said_text
     ] == []
-    assert [sign.agent for sign in (*VARIABLES, *ADDRESSES) if sign.agent.lower() not in said] == []
+    assert [
+        sign.agent for sign in (*VARIABLES, *ADDRESSES) if sign.agent.lower() not in said_text
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -77,9 +79,9 @@ def test_a_general_variable_is_a_sign_only_where_it_names_an_agent(environ, foun
     ],
 )
 def test_a_message_tells_of_agents_by_their_own_trailers(message, found):
-    said = hints(message)
-    assert len(said) == len(found)
-    assert all(part in hint for part, hint in zip(found, said, strict=True))
+    said_hints = hints(message)
+    assert len(said_hints) == len(found)
+    assert all(part in hint for part, hint in zip(found, said_hints, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -91,13 +91,13 @@ def test_the_latest_run_that_decides_it_says_what_became_of_the_tests(commands, 
 
 def test_of_some_files_only_their_writes_count():
     writes = (write(10, path="a.py"), write(40, path="README.md"))
-    whole = record(command("pytest", 20, 21), writes=writes)
-    assert judge_tests(whole).state == "before"
-    assert judge_tests(whole.about_files({"a.py"})).state == "passed"
+    whole_record = record(command("pytest", 20, 21), writes=writes)
+    assert judge_tests(whole_record).state == "before"
+    assert judge_tests(whole_record.about_files({"a.py"})).state == "passed"
 
 
 def test_a_line_that_was_cut_decides_nothing():
-    cut = CommandRecord(
+    command_record = CommandRecord(
         session="a",
         agent="Claude Code",
         turn=1,
@@ -107,7 +107,7 @@ def test_a_line_that_was_cut_decides_nothing():
         ended_at=second(21),
         exit_status=0,
     )
-    assert judge_tests(record(cut)).state == "unknown"
+    assert judge_tests(record(command_record)).state == "unknown"
 
 
 def test_of_very_many_commands_the_latest_are_recorded():

@@ -95,16 +95,16 @@ def test_a_workflow_brings_the_files_that_it_names_and_each_counts_as_read() -> 
         python=b"pass\n",
     )
     gate = gate_of(files)
-    assert [(one.id, one.source, one.files) for one in gate.workflows] == [
+    assert [(workflow.id, workflow.source, workflow.files) for workflow in gate.workflows] == [
         ("flow", b"", (("fix.md", b"Go."),)),
         ("py", b"pass\n", ()),
     ]
     assert [path for path, _ in gate.digests] == sorted(files)
-    shown = tomllib.loads(effective_toml(gate))
-    assert shown["workflows"]["py"]["python"] == ".vibe-gate/workflows/py.py"
+    shown_document = tomllib.loads(effective_toml(gate))
+    assert shown_document["workflows"]["py"]["python"] == ".vibe-gate/workflows/py.py"
     assert (
-        shown["agents"]["fixer"] | {"isolation": "clone", "max_turns": 20}
-        == shown["agents"]["fixer"]
+        shown_document["agents"]["fixer"] | {"isolation": "clone", "max_turns": 20}
+        == shown_document["agents"]["fixer"]
     )
 
 
@@ -129,7 +129,11 @@ def test_agents_and_workflows_without_a_gate_come_with_the_built_in_one() -> Non
     files = tree(fixer=FIXER, flow=flow.replace(b"AGENT", b"fixer"))
     assert load_gate(files, revision="", origin="trusted") is None
     gate = built_in_gate(files)
-    assert (gate.origin, [one.id for one in gate.agents], [one.id for one in gate.workflows]) == (
+    assert (
+        gate.origin,
+        [agent.id for agent in gate.agents],
+        [agent.id for agent in gate.workflows],
+    ) == (
         "built-in",
         ["fixer"],
         ["flow"],

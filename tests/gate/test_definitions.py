@@ -67,14 +67,14 @@ def mistakes(tree: DefinitionTree) -> list[str]:
 
 def models(model: type = GateFile) -> set[type]:
     """A model and all models that its fields hold."""
-    found = {model}
+    found_entries = {model}
     pending: list[object] = list(keys_of(model).values())
     while pending:
         annotation = pending.pop()
         pending += get_args(annotation)
         if hasattr(annotation, "__struct_fields__"):
-            found |= models(annotation)
-    return found
+            found_entries |= models(annotation)
+    return found_entries
 
 
 def keys(model: type) -> list[str]:
@@ -196,15 +196,15 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake() -> None:
 def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
     name = "paym\x1b[31ments"
     files = {f"rubrics/{name}.toml": RUBRIC, "gate.toml": 'schema = 1\nrubrics = ["payments"]\n'}
-    found = mistakes(text_tree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
-    assert len(found) == 4
-    assert all(line.isprintable() for line in found)
+    found_mistakes = mistakes(text_tree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
+    assert len(found_mistakes) == 4
+    assert all(line.isprintable() for line in found_mistakes)
 
 
 def test_the_line_of_a_key_is_found_past_strings_comments_and_arrays() -> None:
     d = ("b]", "c", "d")
     text = 'a = """\n[b] = 1\n"""\n["b]".c] # [d]\n"\\u0064" = [ # ]\n "[", 2,\n\n { e = 1 }]\n[[f]]\n[[f]]\ng.h=1'
-    wanted = {
+    wanted_fields = {
         ("a",): 1,
         d: 5,
         (*d, 1): 6,
@@ -213,23 +213,23 @@ def test_the_line_of_a_key_is_found_past_strings_comments_and_arrays() -> None:
         ("f", 1, "g", "h"): 11,
         ("f", 1, "x"): 10,
     }
-    assert {location: line_of(text, location) for location in wanted} == wanted
+    assert {location: line_of(text, location) for location in wanted_fields} == wanted_fields
 
 
 @pytest.mark.slow
 def test_a_flood_of_mistakes_is_cut() -> None:
     flood = "schema = 1\n" + "".join(f"key{number} = 1\n" for number in range(20_000))
-    found = mistakes(text_tree({"gate.toml": flood}))
-    assert len(found) == 51
-    assert found[-1] == ".vibe-gate/gate.toml:51: and more mistakes like these"
+    found_mistakes = mistakes(text_tree({"gate.toml": flood}))
+    assert len(found_mistakes) == 51
+    assert found_mistakes[-1] == ".vibe-gate/gate.toml:51: and more mistakes like these"
 
 
 def option(check: str, options: str) -> list[str]:
     text = f'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "check"\ncheck = "{check}"\noptions = {options}\n'
     start = ".vibe-gate/rubrics/q.toml:7: criterion[0].options"
-    found = mistakes(text_tree({"rubrics/q.toml": text}))
-    assert all(line.startswith(start) for line in found), found
-    return [line.removeprefix(start) for line in found]
+    found_mistakes = mistakes(text_tree({"rubrics/q.toml": text}))
+    assert all(line.startswith(start) for line in found_mistakes), found_mistakes
+    return [line.removeprefix(start) for line in found_mistakes]
 
 
 @pytest.mark.parametrize(
@@ -256,9 +256,9 @@ def test_options_of_a_check_are_as_strict_as_the_rest(
 
 
 def test_a_regular_expression_that_does_not_compile_is_a_mistake() -> None:
-    (found,) = option("forbidden-pattern", '{ pattern = "(" }')
-    assert found.startswith('.pattern (id "a"): ')
-    assert paths.is_plain(found)
+    (found_value,) = option("forbidden-pattern", '{ pattern = "(" }')
+    assert found_value.startswith('.pattern (id "a"): ')
+    assert paths.is_plain(found_value)
 
 
 def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> None:
@@ -307,9 +307,9 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
     assert read(GateFile, tables) == replace(gate.file, hooks=Hooks())
     assert set(hooks) == {"pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "stop"}
     for rubric in gate.rubrics:
-        again = read(Rubric, rubrics[rubric.id])
-        assert again.model == gate.file.model.default
-        assert [replace(c, options={}) for c in again.criterion] == [
+        second_result = read(Rubric, rubrics[rubric.id])
+        assert second_result.model == gate.file.model.default
+        assert [replace(c, options={}) for c in second_result.criterion] == [
             replace(c, options={}) for c in rubric.criterion
         ]
 
@@ -317,8 +317,10 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
 def test_the_effective_gate_gives_a_rubric_whose_models_take_turns_no_other() -> None:
     gate = built_in_gate(FileTree())
     turns = replace(gate.rubrics[0], models=("a", "b"))
-    (shown,) = tomllib.loads(effective_toml(replace(gate, rubrics=(turns,))))["rubric"].values()
-    assert read(Rubric, shown).models == ("a", "b")
+    (shown_text,) = tomllib.loads(effective_toml(replace(gate, rubrics=(turns,))))[
+        "rubric"
+    ].values()
+    assert read(Rubric, shown_text).models == ("a", "b")
 
 
 def test_the_effective_gate_names_every_setting() -> None:
@@ -347,9 +349,11 @@ def test_the_effective_gate_shows_nothing_invisible_and_means_the_same() -> None
     )
     gate = load_gate(text_tree({"rubrics/q.toml": text}), revision="worktree", origin="trusted")
     assert gate is not None
-    shown = effective_toml(gate)
-    assert all(paths.is_plain(line) for line in shown.split("\n"))
-    assert tomllib.loads(shown)["rubric"]["q"]["criterion"][0]["question"] == question
+    shown_effective_toml = effective_toml(gate)
+    assert all(paths.is_plain(line) for line in shown_effective_toml.split("\n"))
+    assert (
+        tomllib.loads(shown_effective_toml)["rubric"]["q"]["criterion"][0]["question"] == question
+    )
 
 
 def starter_tree(texts: dict[str, str]) -> FileTree:
@@ -364,8 +368,8 @@ def uncommented(text: str) -> str:
 def test_starters_hold_no_mistake_and_all_of_the_built_in_gate() -> None:
     started = load_gate(starter_tree(STARTERS), revision="", origin="trusted")
     assert started is not None
-    own = built_in_gate(FileTree())
-    assert (started.rubrics, started.file.rubrics) == (own.rubrics, own.file.rubrics)
+    own_built = built_in_gate(FileTree())
+    assert (started.rubrics, started.file.rubrics) == (own_built.rubrics, own_built.file.rubrics)
 
 
 def test_the_commented_examples_in_starters_are_right_too() -> None:
@@ -385,18 +389,18 @@ def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
         gate["store"],
         gate["budget"]["per_day_usd"],
     )
-    shown = read(GateFile, gate)
-    assert shown == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
+    shown_result = read(GateFile, gate)
+    assert shown_result == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
 
 
 def test_a_question_that_must_be_proven_where_no_test_is_run_is_an_oddity() -> None:
-    asked = 'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\nproof = "required"\n'
+    asked_text = 'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\nproof = "required"\n'
     gate = 'schema = 1\nrubrics = ["q"]\n'
-    [odd] = find_warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": asked}), [])
+    [odd] = find_warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": asked_text}), [])
     assert (odd.key, odd.message) == ("criterion[0].proof", "blocks nothing: no test is run")
     assert (
         find_warnings(
-            text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked}), []
+            text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked_text}), []
         )
         == []
     )
@@ -429,12 +433,12 @@ scalars = (
     )
 )
 MODELS = models() | models(Rubric) | models(Agent) | models(WorkflowFile)
-known = st.sampled_from(sorted({key for model in MODELS for key in keys(model)}))
+known_keys = st.sampled_from(sorted({key for model in MODELS for key in keys(model)}))
 tables = st.recursive(
     scalars,
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(known | st.text(max_size=8), inner, max_size=5)
+        | st.dictionaries(known_keys | st.text(max_size=8), inner, max_size=5)
     ),
     max_leaves=20,
 )
@@ -443,7 +447,7 @@ tables = st.recursive(
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
-    st.dictionaries(known | st.text(max_size=8), tables, max_size=8),
+    st.dictionaries(known_keys | st.text(max_size=8), tables, max_size=8),
     st.sampled_from(["gate.toml", "rubrics/quality.toml", "agents/a.toml", "workflows/w.toml"]),
 )
 def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(
@@ -454,19 +458,19 @@ def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(
     except (TypeError, ValueError, AttributeError):
         return
     tree = text_tree({"gate.toml": "schema = 1\n", path: text.encode("utf-8", "replace")})
-    found = mistakes(tree)
+    found_mistakes = mistakes(tree)
     for source in definition_files(tree):
         for key in source.tables:
             assert 1 <= line_of(source.text, (key,)) <= source.text.count("\n") + 1
-    assert all(paths.is_plain(line) and len(line) < 600 for line in found)
-    assert found or load_gate(tree, revision="", origin="trusted") is not None
+    assert all(paths.is_plain(line) and len(line) < 600 for line in found_mistakes)
+    assert found_mistakes or load_gate(tree, revision="", origin="trusted") is not None
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60))
 def test_whatever_the_bytes_are_it_is_a_gate_or_visible_mistakes(raw: bytes) -> None:
-    found = mistakes(text_tree({"gate.toml": b"schema = 1\n" + raw}))
-    assert all(paths.is_plain(line) for line in found)
+    found_mistakes = mistakes(text_tree({"gate.toml": b"schema = 1\n" + raw}))
+    assert all(paths.is_plain(line) for line in found_mistakes)
 
 
 def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has_no_credentials() -> (
@@ -483,7 +487,7 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         )
         return wrong[0] if wrong else ""
 
-    known = (
+    known_names = (
         "s3://b",
         "s3://b/p/q",
         "gs://b",
@@ -491,7 +495,7 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         "abfss://c@a.dfs.core.windows.net/p",
         "file:///srv/team",
     )
-    assert [why(url) for url in known] == [""] * len(known)
+    assert [why(url) for url in known_names] == [""] * len(known_names)
     elsewhere = (
         "http://x/y",
         "https://s3.amazonaws.com/b",
@@ -515,5 +519,5 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
 
 
 def test_this_project_asks_of_itself_what_the_built_in_gate_asks():
-    own = (ROOT / ".vibe-gate" / "rubrics" / "general.toml").read_text()
-    assert own == (ROOT / "vibe_gate/gate/built_in/rubrics/general.toml").read_text()
+    own_text = (ROOT / ".vibe-gate" / "rubrics" / "general.toml").read_text()
+    assert own_text == (ROOT / "vibe_gate/gate/built_in/rubrics/general.toml").read_text()

@@ -18,8 +18,8 @@ LISTED = GATE + '[policy]\nblock = [".github/workflows/**"]\n'
 
 def reviewed(repo: Repo, *argv: str) -> tuple[int, list[str]]:
     """The exit code of a review of the last commit, and the levels of its findings."""
-    done = vibe_gate("review", "HEAD~1", "--json", *argv, cwd=repo.path, environ=repo.environ)
-    document = json.loads(done.stdout)
+    result = vibe_gate("review", "HEAD~1", "--json", *argv, cwd=repo.path, environ=repo.environ)
+    document = json.loads(result.stdout)
     return document["exit_code"], [finding["level"] for finding in document["findings"]]
 
 
@@ -106,8 +106,8 @@ def test_a_commit_does_not_bring_a_workflow_that_runs_before_it_is_merged(tmp_pa
         repo.write(".vibe-gate/rubrics/quality.toml", CHECKED)
     repo.write(".vibe-gate/workflows/flow.py", SCRIPT.format(marker=str(marker)))
     repo.commit("after")
-    done = vibe_gate("run", "flow", "HEAD~1..HEAD", cwd=repo.path, environ=repo.environ)
-    assert (done.returncode, "There is no workflow 'flow'" in done.stderr, marker.exists()) == (
+    result = vibe_gate("run", "flow", "HEAD~1..HEAD", cwd=repo.path, environ=repo.environ)
+    assert (result.returncode, "There is no workflow 'flow'" in result.stderr, marker.exists()) == (
         2,
         True,
         False,
@@ -137,8 +137,8 @@ def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_war
     line = (
         "  gate    this branch's .vibe-gate/ (not on origin/main yet; merge it to make it binding)"
     )
-    shown = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
-    assert (shown.returncode, line in shown.stdout.splitlines()) == (4, True)
+    shown_result = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
+    assert (shown_result.returncode, line in shown_result.stdout.splitlines()) == (4, True)
     repo.write(
         ".vibe-gate/gate.toml", GATE + "[budget]\nmax_turns = 3\n"
     )  # not binding yet: a part of the adoption
@@ -148,8 +148,8 @@ def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_war
     assert reviewed(repo, "--definitions", "worktree") == (0, [])
     repo.commit("edit")
     assert reviewed(repo) == (0, [])
-    shown = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
-    assert (shown.returncode, line in shown.stdout.splitlines()) == (4, True)
+    shown_result = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
+    assert (shown_result.returncode, line in shown_result.stdout.splitlines()) == (4, True)
     repo.write(WORKFLOW, "jobs: {}\n")  # this one called vibe-gate before: no adoption
     assert reviewed(repo)[0] == 4
 
@@ -171,8 +171,8 @@ def test_a_change_of_definitions_that_bind_needs_approval_whatever_is_named(
     repo.git("remote", "set-head", "origin", "main")
     repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_turns = 3\n")
     repo.commit("edit")
-    for named in ((), ("--definitions", "worktree"), ("--definitions", old), ("--base", old)):
-        assert reviewed(repo, *named)[0] == 4, named
+    for named_entry in ((), ("--definitions", "worktree"), ("--definitions", old), ("--base", old)):
+        assert reviewed(repo, *named_entry)[0] == 4, named_entry
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def test_only_prompts_until_the_session_last_wrote_the_change_count_and_none_of_
 
     def texts(*contents: str) -> list[str]:
         return [
-            one.text for one in prompts_behind([brought(one) for one in contents], writes, roots)
+            entry.text
+            for entry in prompts_behind([brought(entry) for entry in contents], writes, roots)
         ]
 
     assert texts("x\n") == ["make x"]

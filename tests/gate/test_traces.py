@@ -53,15 +53,17 @@ def record(
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
-    made = Repo(tmp_path / "repo", environ)
-    made.commit("Start", **{"b.py": "b\n"})
-    made.commit("Change", **{"a.py": TEXT})
-    return made
+    made_repo = Repo(tmp_path / "repo", environ)
+    made_repo.commit("Start", **{"b.py": "b\n"})
+    made_repo.commit("Change", **{"a.py": TEXT})
+    return made_repo
 
 
 def note(repo: Repo, *texts: Any, commit: str = "HEAD") -> None:
-    whole = "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
-    repo.git("notes", "--ref=agent-trace", "add", "-f", "-F", "-", commit, stdin=whole.encode())
+    whole_text = "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
+    repo.git(
+        "notes", "--ref=agent-trace", "add", "-f", "-F", "-", commit, stdin=whole_text.encode()
+    )
 
 
 def hints(repo: Repo, selection: Selection | None = None) -> tuple[str, ...]:
@@ -131,10 +133,13 @@ def test_a_record_that_names_a_person_or_no_agent_says_nothing(repo):
 
 def test_a_record_of_another_commit_counts_for_the_lines_that_are_still_the_same(repo):
     other = "9" * 40
-    same = hash_of([b"two", b"three"])
+    same_hash = hash_of([b"two", b"three"])
     note(repo, record(other), record(other, lines(2, 3, content_hash="murmur3:9f2e8a1b")))
     assert claims(repo) == []
-    note(repo, record(other, lines(2, 3, content_hash=same), lines(1, 2, content_hash=same)))
+    note(
+        repo,
+        record(other, lines(2, 3, content_hash=same_hash), lines(1, 2, content_hash=same_hash)),
+    )
     assert claims(repo) == [TraceClaim(2, 3, "other", "openai/gpt-6")]
 
 

@@ -90,8 +90,8 @@ def reviewed(tmp_path: Path, environ: dict[str, str]) -> Reviewed:
 
 
 def test_an_override_has_who_why_until_when_and_of_which_run(reviewed: Reviewed) -> None:
-    entry, about = reviewed.override(reviewed.finding.fingerprint[:8], " it\n is  meant ")
-    assert about.startswith("no-todo, src/pay.py:6: ")
+    entry, details = reviewed.override(reviewed.finding.fingerprint[:8], " it\n is  meant ")
+    assert details.startswith("no-todo, src/pay.py:6: ")
     assert entry.finding == reviewed.finding.fingerprint
     assert (entry.ts, entry.reason, entry.by, entry.email) == (
         "2099-03-01T22:30:15+00:00", "it is meant", BY, "ada@example.org",
@@ -111,8 +111,8 @@ def test_the_run_carries_a_remark_of_its_override(reviewed: Reviewed) -> None:
 
 
 def test_a_change_of_the_gate_is_overridden_by_what_it_changes(reviewed: Reviewed) -> None:
-    entry, about = reviewed.override("policy", expires=TODAY)
-    assert about == "changes of .vibe-gate/gate.toml"
+    entry, details = reviewed.override("policy", expires=TODAY)
+    assert details == "changes of .vibe-gate/gate.toml"
     assert entry.finding.startswith(POLICY)
     assert len(entry.finding) == len(POLICY) + 16
     assert (entry.expires, entry.run) == (TODAY, reviewed.summary.run_id)

@@ -29,9 +29,12 @@ def gate(name: str = "gate", needs: str = "", when: str = "") -> StageRule:
     return stage(name, needs, when, does="rubrics")
 
 
-def said(*stages: StageRule | None) -> list[str]:
-    found = find_stage_problems(stages, {"writer": True, "reader": False})
-    return [f"{stages[one.location[0]].id}{one.location[1:] or ''}: {one.what}" for one in found]  # type: ignore
+def said_lines(*stages: StageRule | None) -> list[str]:
+    stage_problems = find_stage_problems(stages, {"writer": True, "reader": False})
+    return [
+        f"{stages[stage_problem.location[0]].id}{stage_problem.location[1:] or ''}: {stage_problem.what}"
+        for stage_problem in stage_problems
+    ]  # type: ignore
 
 
 ROUTES = (gate(), stage("fix", "gate", "gate.failed"), stage("polish", "gate", "gate.passed"))
@@ -62,7 +65,7 @@ ROUTES = (gate(), stage("fix", "gate", "gate.failed"), stage("polish", "gate", "
     ],
 )
 def test_a_right_graph_has_no_mistake(stages: list[StageRule | None]) -> None:
-    assert said(*stages) == []
+    assert said_lines(*stages) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,7 @@ def test_a_right_graph_has_no_mistake(stages: list[StageRule | None]) -> None:
     ],
 )
 def test_what_does_not_come_before_is_named(stages: list[StageRule], expected: list[str]) -> None:
-    assert said(*stages) == expected
+    assert said_lines(*stages) == expected
 
 
 @pytest.mark.parametrize(
@@ -124,13 +127,13 @@ def test_what_does_not_come_before_is_named(stages: list[StageRule], expected: l
 def test_a_stage_that_can_only_be_skipped_is_a_mistake(
     stages: list[StageRule], expected: str
 ) -> None:
-    assert said(*stages) == [expected]
+    assert said_lines(*stages) == [expected]
 
 
 def test_an_agent_fails_only_by_the_rubrics_of_its_loop() -> None:
     never = 'b: never runs: "a" never fails: without until, an agent passes or ends with error or inconclusive'
-    assert said(stage("a"), read("b", "a", "a.failed")) == [never]
-    assert said(stage("a", until={"rubrics": ["quality"]}), read("b", "a", "a.failed")) == []
+    assert said_lines(stage("a"), read("b", "a", "a.failed")) == [never]
+    assert said_lines(stage("a", until={"rubrics": ["quality"]}), read("b", "a", "a.failed")) == []
 
 
 @pytest.mark.parametrize(
@@ -157,10 +160,10 @@ def test_an_agent_fails_only_by_the_rubrics_of_its_loop() -> None:
 def test_two_writing_stages_must_not_be_able_to_meet(
     stages: list[StageRule], pairs: list[tuple[str, str]]
 ) -> None:
-    what = 'writes, and so does "{}": both could run at the same time\n'
+    text = 'writes, and so does "{}": both could run at the same time\n'
     advice = 'add needs = ["{}"], or a `when` that excludes the other\'s'
-    assert said(*stages) == [
-        f"{later}: {what.format(first)}{advice.format(first)}" for first, later in pairs
+    assert said_lines(*stages) == [
+        f"{later}: {text.format(first)}{advice.format(first)}" for first, later in pairs
     ]
 
 
@@ -169,5 +172,5 @@ def test_a_long_workflow_is_checked_at_once() -> None:
         stage("s0"),
         *(stage(f"s{at}", f"s{at - 1}", f"s{at - 1}.passed") for at in range(1, 200)),
     ]
-    assert said(*chain) == []
-    assert len(said(*(stage(f"s{at}") for at in range(200)))) == 199 * 100
+    assert said_lines(*chain) == []
+    assert len(said_lines(*(stage(f"s{at}") for at in range(200)))) == 199 * 100

@@ -54,7 +54,7 @@ ASK = {
 }
 
 
-def same(text: str) -> str:
+def same_text(text: str) -> str:
     return text
 
 
@@ -80,7 +80,7 @@ def message(raw: bytes) -> str:
 
 
 def opened(model, budget: float = 1.0, mode: Wire = LIVE, **more) -> Gateway:
-    return Gateway(find_upstream(model.environ), mode, budget, same, **more)
+    return Gateway(find_upstream(model.environ), mode, budget, same_text, **more)
 
 
 # Where the model is.
@@ -162,7 +162,7 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
         "HOME": str(tmp_path),
         "EDITOR": "vi",
     }
-    with Gateway(find_upstream(environ), LIVE, 1.0, same) as gateway:
+    with Gateway(find_upstream(environ), LIVE, 1.0, same_text) as gateway:
         assert gateway.url("judge") == ""
         assert gateway.cloud == {
             "CLAUDE_CODE_USE_BEDROCK": "1",
@@ -176,7 +176,7 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
         )
         assert gateway.ledger.reached
     with pytest.raises(GatewayError, match="cannot be recorded"):
-        Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same)
+        Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same_text)
 
 
 def test_a_wire_that_cannot_work_is_an_error_at_once(tmp_path):
@@ -186,7 +186,7 @@ def test_a_wire_that_cannot_work_is_an_error_at_once(tmp_path):
         (Wire("replay"), None),
     ):
         with pytest.raises(GatewayError):
-            Gateway(upstream, wire_, 1.0, same)
+            Gateway(upstream, wire_, 1.0, same_text)
 
 
 # Who may ask what.
@@ -209,7 +209,7 @@ def test_a_subscription_adds_its_beta_to_those_of_the_agent(tmp_path):
         upstream = find_upstream(
             {"ANTHROPIC_BASE_URL": model.base_url, "CLAUDE_CODE_OAUTH_TOKEN": "oat"}
         )
-        with Gateway(upstream, LIVE, 1.0, same) as gateway:
+        with Gateway(upstream, LIVE, 1.0, same_text) as gateway:
             ask(gateway.url("judge"), **{"anthropic-beta": "a,b"})
     headers = model.script.requests[0].headers
     assert (headers["anthropic-beta"], headers["authorization"]) == (
@@ -300,7 +300,7 @@ def test_an_overloaded_model_is_asked_again_and_the_agent_sees_only_the_answer(t
         status, _, raw = ask(gateway.url("judge", timeout_s=60))
         assert (status, texts(raw)) == (200, "yes")
         assert len(model.script.requests) == len(faults) + 1
-        assert [why.partition(" ")[0] for why in waits] == [f"{ASK['model']}:"], (
+        assert [wait.partition(" ")[0] for wait in waits] == [f"{ASK['model']}:"], (
             "once, and it names the model"
         )
         assert gateway.spent().output_tokens == 20, "only the answer is paid for"
@@ -364,9 +364,9 @@ def test_what_does_not_recover_is_refused_within_the_time_of_the_session(
 def test_other_errors_of_the_model_pass_as_they_are_and_ask_for_no_retry():
     limit = ApiError(429, "until Monday", headers={"x-should-retry": "false"})
     with answering(ApiError(400, "no such model"), limit) as model, opened(model) as gateway:
-        for said in ((400, "no such model"), (429, "until Monday")):
+        for said_entry in ((400, "no such model"), (429, "until Monday")):
             status, headers, raw = ask(gateway.url("judge"))
-            assert (status, message(raw), headers["x-should-retry"]) == (*said, "false")
+            assert (status, message(raw), headers["x-should-retry"]) == (*said_entry, "false")
 
 
 @pytest.mark.parametrize("status", [404, 405, 501, 505])
@@ -419,7 +419,7 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    with Gateway(find_upstream({"ANTHROPIC_BASE_URL": address}), LIVE, 1.0, same) as gateway:
+    with Gateway(find_upstream({"ANTHROPIC_BASE_URL": address}), LIVE, 1.0, same_text) as gateway:
         status, _, raw = ask(gateway.url("judge"))
         assert (status, gateway.spent()) == (wire.REFUSED_STATUS, Cost())
     assert message(raw) == f"{wire.UNREACHABLE} the model's API at 127.0.0.1 cannot be reached."
@@ -428,13 +428,13 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
 class _Proxy(BaseHTTPRequestHandler):
     """An HTTP proxy that answers by itself."""
 
-    asked: ClassVar[list[tuple[str, str | None]]] = []
+    requests: ClassVar[list[tuple[str, str | None]]] = []
 
     def log_message(self, *args):
         pass
 
     def do_POST(self):
-        self.asked.append((self.path, self.headers.get("x-api-key")))
+        self.requests.append((self.path, self.headers.get("x-api-key")))
         self.rfile.read(int(self.headers["content-length"]))
         body = b'{"content": [], "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}'
         self.send_response(200)
@@ -462,41 +462,43 @@ def listening(context: ssl.SSLContext | None = None):
 
 def test_a_model_behind_a_proxy_is_reached_through_it():
     with listening() as port:
-        found = {
+        found_fields = {
             "ANTHROPIC_BASE_URL": "http://model.example",
             "ANTHROPIC_API_KEY": "k",
             "http_proxy": f"http://127.0.0.1:{port}",
         }
-        with Gateway(find_upstream(found), LIVE, 1.0, same) as gateway:
+        with Gateway(find_upstream(found_fields), LIVE, 1.0, same_text) as gateway:
             assert ask(gateway.url("judge"), ASK | {"stream": False})[0] == 200
             assert gateway.spent().input_tokens == 1
-    assert _Proxy.asked.pop() == ("http://model.example/v1/messages?beta=true", "k")
+    assert _Proxy.requests.pop() == ("http://model.example/v1/messages?beta=true", "k")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed here")
 def test_a_certificate_must_be_trusted(tmp_path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"
+    made_text = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"
     subprocess.run(
-        [*made.split(), "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True
+        [*made_text.split(), "-addext", "subjectAltName=DNS:localhost"],
+        check=True,
+        capture_output=True,
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with listening(context) as port:
-        found = {"ANTHROPIC_BASE_URL": f"https://localhost:{port}", "ANTHROPIC_API_KEY": "k"}
-        with Gateway(find_upstream(found), LIVE, 1.0, same) as gateway:
+        found_fields = {"ANTHROPIC_BASE_URL": f"https://localhost:{port}", "ANTHROPIC_API_KEY": "k"}
+        with Gateway(find_upstream(found_fields), LIVE, 1.0, same_text) as gateway:
             status, _, raw = ask(gateway.url("judge"))
             assert status == wire.REFUSED_STATUS
             assert (
                 message(raw) == f"{wire.UNREACHABLE} the certificate of localhost is not trusted."
             )
-        assert _Proxy.asked == []
+        assert _Proxy.requests == []
         with Gateway(
-            find_upstream(found | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same
+            find_upstream(found_fields | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same_text
         ) as gateway:
             assert ask(gateway.url("judge"))[0] == 200
-    assert _Proxy.asked.pop()[1] == "k"
+    assert _Proxy.requests.pop()[1] == "k"
 
 
 def test_a_redirect_does_not_carry_the_key_away():
@@ -621,13 +623,13 @@ def test_after_a_last_word_nothing_more_is_asked():
 def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceiling, asked):
     ledger = Ledger(budget)
     accounts = ledger.account("fix", ceiling), ledger.account("judge")
-    for number, (tokens, wanted, share) in enumerate(asked):
+    for number, (tokens, wanted_value, share) in enumerate(asked):
         account = accounts[number % 2]
         leave = ledger.reserve(
-            account, "claude-sonnet-5", Tokens(cache_write=tokens), wanted, 1_024
+            account, "claude-sonnet-5", Tokens(cache_write=tokens), wanted_value, 1_024
         )
         if leave is not None:
-            assert leave.max_tokens <= wanted
+            assert leave.max_tokens <= wanted_value
             ledger.settle(
                 leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share))
             )
@@ -664,15 +666,15 @@ def test_an_answer_ends_with_the_agent_that_asked_for_it(first):
 def test_closing_wakes_who_waits_for_budget():
     with answering(Turn("yes", seconds_before_headers=1)) as model, ThreadPoolExecutor(2) as pool:
         with opened(model, budget=0.02) as gateway:
-            asked = [pool.submit(ask, gateway.url("judge")) for _ in range(2)]
+            submits = [pool.submit(ask, gateway.url("judge")) for _ in range(2)]
             time.sleep(0.3)
-        assert {future.result()[0] for future in asked} == {200, wire.REFUSED_STATUS}
+        assert {future.result()[0] for future in submits} == {200, wire.REFUSED_STATUS}
 
 
 # Cassettes.
 
 
-def record(model, cassette: Path, body: object, redact=same, **places: str) -> bytes:
+def record(model, cassette: Path, body: object, redact=same_text, **places: str) -> bytes:
     literals = {literal: f"{{{{{name}}}}}" for name, literal in places.items()}
     with Gateway(
         find_upstream(model.environ), Wire("record", cassette), 1.0, redact, placeholders=literals
@@ -682,7 +684,7 @@ def record(model, cassette: Path, body: object, redact=same, **places: str) -> b
 
 def replayed(cassette: Path, body: object, **places: str):
     literals = {literal: f"{{{{{name}}}}}" for name, literal in places.items()}
-    with Gateway(None, Wire("replay", cassette), 1.0, same, placeholders=literals) as gateway:
+    with Gateway(None, Wire("replay", cassette), 1.0, same_text, placeholders=literals) as gateway:
         status, _, raw = ask(gateway.url("judge"), body)
         return status, raw, gateway
 
@@ -717,13 +719,13 @@ def test_answers_in_one_piece_and_errors_are_replayed_too(tmp_path):
         ask(gateway.url("judge"), once)
         ask(gateway.url("judge"), once)
     paid = gateway.spent()
-    with Gateway(None, Wire("replay", tmp_path), 1.0, same) as gateway:
+    with Gateway(None, Wire("replay", tmp_path), 1.0, same_text) as gateway:
         assert ask(gateway.url("judge"), once)[0] == 400
         assert json.loads(ask(gateway.url("judge"), once)[2])["content"] == [
             {"type": "text", "text": "yes"}
         ]
     assert (
-        sum(each.cost.usd for each in gateway.sessions.values()) == pytest.approx(paid.usd)
+        sum(session.cost.usd for session in gateway.sessions.values()) == pytest.approx(paid.usd)
         and paid.usd
     )
 
@@ -735,7 +737,7 @@ def test_identical_requests_are_answered_in_recorded_order_and_not_more_often(tm
     ):
         ask(gateway.url("judge"))
         ask(gateway.url("judge"))
-    with Gateway(None, Wire("replay", tmp_path), 1.0, same) as gateway:
+    with Gateway(None, Wire("replay", tmp_path), 1.0, same_text) as gateway:
         assert [texts(ask(gateway.url("judge"))[2]) for _ in range(2)] == ["first", "second"]
         assert ask(gateway.url("judge"))[0] == wire.REFUSED_STATUS
         assert gateway.unmatched == ["judge: recorded 2 times, asked once more"]
@@ -755,19 +757,19 @@ def test_an_empty_cassette_says_so(tmp_path):
 
 
 def test_literals_that_change_are_put_back(tmp_path):
-    said = Turn("in /tmp/one/a", ToolUse("Read", {"file_path": "/tmp/one/a"}))
-    with answering(said) as model:
+    turn = Turn("in /tmp/one/a", ToolUse("Read", {"file_path": "/tmp/one/a"}))
+    with answering(turn) as model:
         body = ASK | {"messages": [{"role": "user", "content": "n-1 read /tmp/one/a"}]}
         record(model, tmp_path / "c", body, nonce="n-1", tree="/tmp/one")
     assert "/tmp/one" not in "".join(path.read_text() for path in (tmp_path / "c").iterdir())
-    again = ASK | {"messages": [{"role": "user", "content": 'n-2 read /tmp/t"wo/a'}]}
-    status, raw, _ = replayed(tmp_path / "c", again, nonce="n-2", tree='/tmp/t"wo')
+    second_reply = ASK | {"messages": [{"role": "user", "content": 'n-2 read /tmp/t"wo/a'}]}
+    status, raw, _ = replayed(tmp_path / "c", second_reply, nonce="n-2", tree='/tmp/t"wo')
     assert status == 200 and texts(raw) == 'in /tmp/t"wo/a'
     events = [
         json.loads(line[5:]) for line in raw.decode().splitlines() if line.startswith("data:")
     ]
-    given = "".join(event.get("delta", {}).get("partial_json", "") for event in events)
-    assert json.loads(given) == {"file_path": '/tmp/t"wo/a'}
+    given_text = "".join(event.get("delta", {}).get("partial_json", "") for event in events)
+    assert json.loads(given_text) == {"file_path": '/tmp/t"wo/a'}
 
 
 def test_no_secret_is_in_a_cassette(tmp_path):
@@ -786,9 +788,9 @@ def test_no_secret_is_in_a_cassette(tmp_path):
     assert replayed(tmp_path, other)[2].unmatched == [
         "judge: it differs from the recorded one in what was redacted"
     ]
-    kept = "".join(path.read_text() for path in tmp_path.iterdir())
-    assert secret not in kept and KEY not in kept and "x-api-key" not in kept
-    assert kept.count("[REDACTED]") == 5
+    kept_text = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert secret not in kept_text and KEY not in kept_text and "x-api-key" not in kept_text
+    assert kept_text.count("[REDACTED]") == 5
     assert replayed(tmp_path, body)[0] == 200
 
 
@@ -796,11 +798,11 @@ def test_recording_again_changes_no_byte(tmp_path):
     for name in ("one", "two"):
         with answering(Turn("yes", ToolUse("Read", {"file_path": "a"}))) as model:
             record(model, tmp_path / name, ASK)
-    one, two = (
+    entry, two = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
         for name in ("one", "two")
     )
-    assert one == two and len(one) == 1
+    assert entry == two and len(entry) == 1
 
 
 def test_a_cut_answer_is_not_recorded(tmp_path):
@@ -834,7 +836,7 @@ WHOLE = '{"schema": 1, "digest": "x", "number": 1, "request": {}, "response": {"
 def test_a_cassette_that_is_broken_names_its_file(tmp_path, text):
     (tmp_path / "\x1b[2Jbad\n.json").write_text(text)
     with pytest.raises(GatewayError, match=r"/\\x1b\[2Jbad\\n\.json is not of schema 1"):
-        Gateway(None, Wire("replay", tmp_path), 1.0, same)
+        Gateway(None, Wire("replay", tmp_path), 1.0, same_text)
 
 
 @pytest.mark.slow
@@ -912,18 +914,18 @@ def test_results_stand_in_the_order_of_their_calls():
     def conversation(order, listing):
         calls = [{"type": "tool_use", "id": order[0], "name": "Read", "input": {"file_path": "a"}},
                  {"type": "tool_use", "id": order[1], "name": "Glob", "input": {"pattern": "*"}}]  # fmt: skip
-        found = {order[0]: "text", order[1]: listing}
+        found_fields = {order[0]: "text", order[1]: listing}
         results = [
-            {"type": "tool_result", "tool_use_id": name, "content": found[name]}
+            {"type": "tool_result", "tool_use_id": name, "content": found_fields[name]}
             for name in sorted(order)
         ]
         return request_with(
             messages=[{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
         )
 
-    one = normal_request(conversation(("toolu_1", "toolu_2"), "a\nb"), {})
+    normal_request_entry = normal_request(conversation(("toolu_1", "toolu_2"), "a\nb"), {})
     two = normal_request(conversation(("toolu_9", "toolu_8"), "b\na"), {})
-    assert one == two
+    assert normal_request_entry == two
 
 
 def test_deltas_of_a_block_are_joined():
@@ -954,7 +956,7 @@ def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
     def once(upstream: Upstream | None, mode: str):
         places = {str(tmp_path): "{{folder}}"}
         with Gateway(
-            upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places
+            upstream, Wire(mode, tmp_path / "c"), 1.0, same_text, placeholders=places
         ) as gateway:
             prompt = f"Judge what is in {tree}."
             return hold(session_in(tmp_path, gateway.url("judge"), environ, prompt=prompt))[
@@ -982,7 +984,7 @@ def test_a_working_agent_is_replayed_in_another_clone_whatever_its_commands_say(
         (tree / "a.py").write_text("x = 1\n")
         places = {str(tree): "{{workspace}}"}
         with Gateway(
-            upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places
+            upstream, Wire(mode, tmp_path / "c"), 1.0, same_text, placeholders=places
         ) as gateway:
             tools = ("Read", "Write", "Edit", "Bash", "TaskCreate", "TaskUpdate")
             url = gateway.url("fix", working=True)
@@ -1018,7 +1020,7 @@ def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
     cassette = Path(__file__).parents[1] / "cassettes" / "format-1"
     with Gateway(
-        None, Wire("replay", cassette), 1.0, same, placeholders={str(tmp_path): "{{folder}}"}
+        None, Wire("replay", cassette), 1.0, same_text, placeholders={str(tmp_path): "{{folder}}"}
     ) as gateway:
         ending, notes = hold(session_in(tmp_path, gateway.url("judge"), environ))
     assert gateway.unmatched == []

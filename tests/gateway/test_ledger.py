@@ -261,10 +261,10 @@ def test_a_model_without_a_listed_price_is_the_dearest_until_its_program_has_tol
     assert ledger.close_account(account, counted).by_model == {NEW: ModelCost(0.01, "known")}
     assert settlements == [(0.05, 1_000), (-0.04, 0)]
     assert (ledger.spent().usd, ledger.spent().basis) == (0.01, "known")
-    again = ledger.account("judge")
-    paid(ledger, again, used, NEW)
-    assert again.cost.usd == pytest.approx(0.01)
-    ledger.close_account(again, SessionCost(by_model={NEW: ModelCost(1.0, "known")}))
+    second_account = ledger.account("judge")
+    paid(ledger, second_account, used, NEW)
+    assert second_account.cost.usd == pytest.approx(0.01)
+    ledger.close_account(second_account, SessionCost(by_model={NEW: ModelCost(1.0, "known")}))
     paid(ledger, ledger.account("judge"), used, NEW)
     assert settlements[-1] == (0.01, 1_000), "the first price that was told stays"
 

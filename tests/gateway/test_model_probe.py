@@ -28,7 +28,7 @@ def endpoint(talk: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[
     what it was sent.
     """
     requests: list[bytes] = []
-    ended = threading.Event()
+    event = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -40,14 +40,14 @@ def endpoint(talk: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[
                 requests.append(received)
                 talk(connection)
                 if talk is silence:
-                    ended.wait(10)
+                    event.wait(10)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.getsockname()[1]}", requests
         finally:
-            ended.set()
+            event.set()
             thread.join(10)
 
 

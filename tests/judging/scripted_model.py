@@ -29,7 +29,7 @@ def answered(answer: dict[str, Any], **values: Any) -> TurnResult:
     return TurnResult("answered", answer, "", folder=TURN, **values)
 
 
-def ended(status: str, detail: str = "as it was seen", **values: Any) -> TurnResult:
+def unanswered_end(status: str, detail: str = "as it was seen", **values: Any) -> TurnResult:
     """An end without an answer."""
     return TurnResult(status, None, detail, folder=TURN, **values)
 

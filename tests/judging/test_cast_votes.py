@@ -21,7 +21,7 @@ from domain.changes import change, file_change, read
 from fail_votes import change_defects
 from msgspec.structs import replace
 from repos import GOOD, SWALLOWS
-from scripted_model import NONCE, TURN, EventLog, Script, ScriptedModel, answered, ended
+from scripted_model import NONCE, TURN, EventLog, Script, ScriptedModel, answered, unanswered_end
 from text_tree import text_tree
 
 from vibe_gate.agent import TurnRequest
@@ -224,13 +224,13 @@ def test_earlier_votes_count_and_only_what_they_leave_open_is_asked() -> None:
     voting = Voting(votes=3)
     earlier = voting.ask(PASSES).cast
     assert sorted(earlier) == [1, 2]
-    again = voting.ask(PASSES, earlier)
-    assert (voting.model.turns, again.cast, again.votes.is_kept) == ([], {}, True)
+    second_answer = voting.ask(PASSES, earlier)
+    assert (voting.model.turns, second_answer.cast, second_answer.votes.is_kept) == ([], {}, True)
     only_names = {1: replace(earlier[1], by_criterion={NAMES: earlier[1].by_criterion[NAMES]})}
-    more = voting.ask([answered(passes(ERRORS)), PASSES], only_names)
+    more_answer = voting.ask([answered(passes(ERRORS)), PASSES], only_names)
     assert voting.criteria_asked == [(ERRORS,), (ERRORS, NAMES)]
-    assert outcomes(more) == {ERRORS: ["pass"] * 2, NAMES: ["pass"] * 2}
-    assert sorted(more.cast[1].by_criterion) == [ERRORS]
+    assert outcomes(more_answer) == {ERRORS: ["pass"] * 2, NAMES: ["pass"] * 2}
+    assert sorted(more_answer.cast[1].by_criterion) == [ERRORS]
 
 
 def test_models_take_turns_by_the_number_of_the_vote() -> None:
@@ -243,7 +243,7 @@ def test_models_take_turns_by_the_number_of_the_vote() -> None:
     ]
 
 
-OVERLOADED = ended("api_error", f"HTTP 529 {TOKEN}", is_unavailable=True)
+OVERLOADED = unanswered_end("api_error", f"HTTP 529 {TOKEN}", is_unavailable=True)
 
 
 def test_an_overloaded_model_is_replaced_by_the_fallback_and_not_waited_for_again() -> None:
@@ -265,16 +265,18 @@ def test_a_model_that_is_known_to_be_gone_is_not_asked() -> None:
 
 
 def test_a_fallback_is_asked_only_where_the_model_is_unavailable() -> None:
-    refused, plain_error = ended("refused"), ended("api_error")
+    refused, plain_error = unanswered_end("refused"), unanswered_end("api_error")
     for end in (refused, plain_error, PASSES):
         voting = Voting(fallback="model-c")
         voting.ask(end)
         assert [turn.model for turn in voting.model.turns] == [MODEL]
     alone = Voting()
     assert outcomes(alone.ask(OVERLOADED)) == {ERRORS: ["error"], NAMES: ["error"]}
-    same = Voting(fallback=MODEL)
-    same.ask(OVERLOADED)
-    assert [(turn.model, turn.patience_s) for turn in same.model.turns] == [(MODEL, math.inf)]
+    same_voting = Voting(fallback=MODEL)
+    same_voting.ask(OVERLOADED)
+    assert [(turn.model, turn.patience_s) for turn in same_voting.model.turns] == [
+        (MODEL, math.inf)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -295,7 +297,7 @@ def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(
     status: str, outcome: str, stops: bool
 ) -> None:
     voting = Voting(votes=3)
-    result = voting.ask(ended(status))
+    result = voting.ask(unanswered_end(status))
     assert set(outcomes(result)[ERRORS]) == {outcome}
     vote = result.votes.by_criterion[ERRORS][0]
     assert (vote.said, vote.reason, vote.turn) == (None, "why: as it was seen", TURN)
@@ -309,14 +311,14 @@ def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(
 
 def test_after_a_limit_no_further_conversation_is_held() -> None:
     voting = Voting(votes=3)
-    result = voting.ask([FAILS, ended("budget")])
+    result = voting.ask([FAILS, unanswered_end("budget")])
     assert len(voting.model.turns) == 2
     assert result.votes.stopped == SEEN
     assert result.votes.unreviewed == ()  # the other vote has seen the whole change
 
 
 def test_what_was_answered_once_is_reviewed() -> None:
-    result = Voting(votes=3).ask([ended("refused"), PASSES, PASSES])
+    result = Voting(votes=3).ask([unanswered_end("refused"), PASSES, PASSES])
     assert result.votes.unreviewed == ()
     assert result.votes.stopped is None
 
@@ -340,7 +342,9 @@ def test_of_a_change_in_parts_each_is_asked_and_the_worst_answer_counts() -> Non
 
 
 def test_a_part_without_an_answer_is_listed_with_the_reason_and_an_answered_one_is_not() -> None:
-    result = InParts().ask(lambda turn: ended("refused") if turn.node.endswith("-b") else PASSES)
+    result = InParts().ask(
+        lambda turn: unanswered_end("refused") if turn.node.endswith("-b") else PASSES
+    )
     assert outcomes(result) == {ERRORS: ["abstain"], NAMES: ["abstain"]}
     assert result.votes.unreviewed == (
         Unreviewed(path="src/load.py", line=7, end_line=9, reason="why: as it was seen", cause=SEEN),
@@ -350,7 +354,7 @@ def test_a_part_without_an_answer_is_listed_with_the_reason_and_an_answered_one_
 def test_what_earlier_votes_have_answered_is_not_unreviewed() -> None:
     voting = Voting(votes=3)
     earlier = {1: voting.ask(FAILS).cast[1]}
-    result = voting.ask(ended("budget"), earlier)
+    result = voting.ask(unanswered_end("budget"), earlier)
     assert result.votes.unreviewed == ()
     assert result.votes.is_kept
 
@@ -460,7 +464,7 @@ def test_a_line_of_the_change_is_the_changes_even_if_it_was_asked_for() -> None:
 
 def test_a_refusal_repeats_no_request_either() -> None:
     voting = Voting(claims=(PRIVATE,), sees=["prompt"], votes=1)
-    result = voting.ask(ended("refused", f"I cannot {REQUEST}", text=REQUEST))
+    result = voting.ask(unanswered_end("refused", f"I cannot {REQUEST}", text=REQUEST))
     assert "Grete" not in repr(result)
 
 

@@ -214,9 +214,9 @@ def test_a_test_has_a_path_of_ours_and_its_control_fails_in_every_runner() -> No
 
 
 def test_what_python_or_a_runner_loads_by_itself_decides_what_tests_say() -> None:
-    own = ("a/conftest.py", "unittest.py", "src/pytest.py", "src/unittest/__main__.py", "_pytest/main.py", "x.pth",
+    own_names = ("a/conftest.py", "unittest.py", "src/pytest.py", "src/unittest/__main__.py", "_pytest/main.py", "x.pth",
            "src/sitecustomize.py", "e-1.dist-info/entry_points.txt", "src/e.egg-info/entry_points.txt")  # fmt: skip
-    assert [path for path in own if not paths.matches_any_glob(path, STEERS_TESTS)] == []
+    assert [path for path in own_names if not paths.matches_any_glob(path, STEERS_TESTS)] == []
     assert [
         path
         for path in ("src/things.py", "tests/test_it.py")
@@ -257,14 +257,16 @@ def rubric(proof: str | None = None, *, must: bool = True, threshold: float = 0.
 def test_where_proof_is_required_only_a_proven_fail_blocks(
     status: ProofStatus | None, threshold: float
 ) -> None:
-    asked = rubric("required", threshold=threshold)
+    asked_rubric = rubric("required", threshold=threshold)
     results = (result("fail", status), result("pass", name="other", must=False))
-    tally = tally_rubric(asked, results)
+    tally = tally_rubric(asked_rubric, results)
     assert tally.outcome == ("fail" if status == "proven" else "pass")
-    [found] = findings_of(asked.criterion[0], results[0])
-    [level] = levels_of((tally,), (asked,), name_findings([found], {found: {"r"}}))
+    [found_value] = findings_of(asked_rubric.criterion[0], results[0])
+    [level] = levels_of(
+        (tally,), (asked_rubric,), name_findings([found_value], {found_value: {"r"}})
+    )
     assert level == ("failure" if status == "proven" else "warning")
-    assert found.basis == ("executed" if status in ("proven", "shown") else "inferred")
+    assert found_value.basis == ("executed" if status in ("proven", "shown") else "inferred")
     assert decide(rubric(threshold=threshold), results).outcome == "fail"
 
 

@@ -82,8 +82,8 @@ def test_an_early_settlement_is_the_one_that_all_votes_would_have_given(cast, pl
     early = settle_votes(votes(*cast[:planned]), planned)
     if early is None or early[0] == "abstain":
         return
-    for rest in OUTCOMES:
-        full = votes(*cast[:planned], *[rest] * (planned - len(cast[:planned])))
+    for outcome in OUTCOMES:
+        full = votes(*cast[:planned], *[outcome] * (planned - len(cast[:planned])))
         assert settle_votes(full, planned)[0] == early[0]
 
 
@@ -105,20 +105,22 @@ def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
     parts = zip(
         votes("pass", "fail", "pass"), ("It reads.", "It writes.", "It reads."), strict=True
     )
-    told = combine_parts([replace(part, changes=changes) for part, changes in parts]).changes
-    assert told == "It reads. It writes."
+    told_changes = combine_parts(
+        [replace(part, changes=changes) for part, changes in parts]
+    ).changes
+    assert told_changes == "It reads. It writes."
 
 
 def test_of_the_parts_the_deciding_ones_give_reason_and_evidence():
     def part(outcome: Outcome, line: int, changes: str = "") -> Vote:
         return fail_vote(f"at {line}", at(line), outcome=outcome, said=outcome, changes=changes)
 
-    told = combine_parts(
+    told_parts = combine_parts(
         [part("pass", 1, "It reads."), part("fail", 2), part("fail", 3), part("abstain", 4)]
     )
-    assert (told.outcome, told.said, told.reason) == ("fail", "fail", "at 2")
-    assert [defect.reason for defect in told.defects] == ["at 2", "at 3", "at 1", "at 4"]
-    assert (told.changes, told.outranked) == ("It reads.", "abstain")
+    assert (told_parts.outcome, told_parts.said, told_parts.reason) == ("fail", "fail", "at 2")
+    assert [defect.reason for defect in told_parts.defects] == ["at 2", "at 3", "at 1", "at 4"]
+    assert (told_parts.changes, told_parts.outranked) == ("It reads.", "abstain")
 
 
 def at(line: int, standing: str = "holds", why: str = "") -> CheckedEvidence:
@@ -132,7 +134,7 @@ def fail(
 ) -> Vote:
     """With evidence for each of `whys`: why it is void, or that it stands."""
     evidence = tuple(
-        at(1, why) if why in ("holds", "relocated") else at(1, "void", why) for why in whys
+        at(1, entry) if entry in ("holds", "relocated") else at(1, "void", entry) for entry in whys
     )
     return fail_vote(
         "r", *evidence, counterexample=counterexample or "", said=said, outcome=outcome
@@ -238,13 +240,13 @@ OPTIONAL, MUST = (False, 1), (True, 1)
     ],
 )
 def test_a_rubric_comes_out_by_weight_and_threshold(criteria, outcomes, expected, score, covered):
-    made = rubric(*criteria)
-    result = decide(made, results(made, *outcomes))
+    made_rubric = rubric(*criteria)
+    result = decide(made_rubric, results(made_rubric, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
     assert (result.id, result.digest, list(result.criteria)) == (
         "r",
-        made.digest,
-        results(made, *outcomes),
+        made_rubric.digest,
+        results(made_rubric, *outcomes),
     )
 
 
@@ -254,7 +256,8 @@ ADVISES = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False
 def advised(of: Rubric, outcomes: Sequence[Outcome | None], *names: str) -> list[CriterionResult]:
     """The results of criteria of which those with these names only advise."""
     return [
-        replace(one, trust=ADVISES) if one.id in names else one for one in results(of, *outcomes)
+        replace(result, trust=ADVISES) if result.id in names else result
+        for result in results(of, *outcomes)
     ]
 
 
@@ -280,25 +283,25 @@ def advised(of: Rubric, outcomes: Sequence[Outcome | None], *names: str) -> list
 def test_a_fail_that_only_advises_does_not_block_and_says_what_it_would_have_done(
     criteria, outcomes, advising, expected, would
 ):
-    made = rubric(*criteria)
-    result = decide(made, advised(made, outcomes, *advising))
+    made_rubric = rubric(*criteria)
+    result = decide(made_rubric, advised(made_rubric, outcomes, *advising))
     assert result.outcome == expected
-    assert [one.id for one in result.criteria if one.would_block is True] == would
+    assert [criterion.id for criterion in result.criteria if criterion.would_block is True] == would
     assert all(
-        one.would_block is UNSET
-        for one in result.criteria
-        if one.outcome != "fail" or not one.is_advice
+        criterion.would_block is UNSET
+        for criterion in result.criteria
+        if criterion.outcome != "fail" or not criterion.is_advice
     )
-    found = [
-        named(one.id, "failure")
-        for one in result.criteria
-        if one.outcome == "fail" and one.is_advice
+    findings = [
+        located_finding(criterion.id, "failure")
+        for criterion in result.criteria
+        if criterion.outcome == "fail" and criterion.is_advice
     ]
-    tally = tally_rubric(made, advised(made, outcomes, *advising))
-    assert {*levels_of([tally], [made], found)} <= {"warning"}
+    tally = tally_rubric(made_rubric, advised(made_rubric, outcomes, *advising))
+    assert {*levels_of([tally], [made_rubric], findings)} <= {"warning"}
 
 
-def named(criterion: str, level: Level) -> NamedFinding:
+def located_finding(criterion: str, level: Level) -> NamedFinding:
     """A finding of the change as a whole."""
     raw = RawFinding(path="", line=0, end_line=0, level=level, criterion=criterion, message="")
     return NamedFinding(raw, "0" * 16, (rubric((True, 1)).id,))
@@ -313,17 +316,17 @@ WORSE_LAST: tuple[RunOutcome, ...] = ("pass", "inconclusive", "error", "fail")
              max_size=5),
 )  # fmt: skip
 def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn):
-    made = rubric(*((must, weight) for must, weight, _, _ in drawn))
+    made_rubric = rubric(*((must, weight) for must, weight, _, _ in drawn))
     outcomes = [outcome for _, _, outcome, _ in drawn]
     names = [f"c{index}" for index, (_, _, _, advises) in enumerate(drawn) if advises]
-    came_out = decide(made, advised(made, outcomes, *names)).outcome
-    if decide(made, results(made, *outcomes)).outcome == "pass":
+    came_out = decide(made_rubric, advised(made_rubric, outcomes, *names)).outcome
+    if decide(made_rubric, results(made_rubric, *outcomes)).outcome == "pass":
         assert came_out == "pass"
     for index, outcome in enumerate(outcomes):
         if outcome == "fail":
             better = [*outcomes[:index], "pass", *outcomes[index + 1 :]]
             assert WORSE_LAST.index(
-                decide(made, advised(made, better, *names)).outcome
+                decide(made_rubric, advised(made_rubric, better, *names)).outcome
             ) <= WORSE_LAST.index(came_out)
 
 
@@ -339,14 +342,14 @@ def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn
 )
 def test_a_claim_outweighs_nothing_that_fails_without_it(outcomes, expected, score, covered):
     plain = rubric((False, 5), OPTIONAL, threshold=0.8)
-    made = replace(
+    made_copy = replace(
         plain,
         sees=("issue",),
         criterion=(replace(plain.criterion[0], needs="issue"), plain.criterion[1]),
     )
-    result = decide(made, results(made, *outcomes))
+    result = decide(made_copy, results(made_copy, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
-    assert list(result.criteria) == results(made, *outcomes)
+    assert list(result.criteria) == results(made_copy, *outcomes)
 
 
 @pytest.mark.parametrize(
@@ -359,11 +362,11 @@ def test_a_claim_outweighs_nothing_that_fails_without_it(outcomes, expected, sco
     ],
 )
 def test_a_run_takes_the_first_of_fail_error_inconclusive_pass(outcomes, expected):
-    made = [
+    rubric_results = [
         RubricResult(id="r", digest="", outcome=o, score=0, coverage=0, criteria=())
         for o in outcomes
     ]
-    assert run_outcome(made) == expected
+    assert run_outcome(rubric_results) == expected
 
 
 @pytest.mark.parametrize(
@@ -408,11 +411,11 @@ def test_a_criterion_gives_the_reason_of_its_outcome(cast, given, outcome, decid
 
 
 def test_without_a_reason_the_votes_do_not_agree():
-    asked = Criterion(id="c", kind="judge", question="?")
-    assert result_of_votes(asked, [], 1).reason == "the votes do not agree"
+    criterion = Criterion(id="c", kind="judge", question="?")
+    assert result_of_votes(criterion, [], 1).reason == "the votes do not agree"
     agreed = [replace(vote, reason=reason) for vote in votes("pass") for reason in ("", "so it is")]
-    assert result_of_votes(asked, agreed, 2).reason == "so it is"
-    assert result_of_votes(asked, agreed[:1], 1, DEADLINE).reason == "", "they do agree"
+    assert result_of_votes(criterion, agreed, 2).reason == "so it is"
+    assert result_of_votes(criterion, agreed[:1], 1, DEADLINE).reason == "", "they do agree"
 
 
 def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_votes_are_kept():
@@ -456,11 +459,11 @@ def test_a_finding_blocks_where_its_criterion_makes_the_rubric_fail(criteria, ou
     """None: the criterion has no finding. What a judge raised and the votes do not hold up is a
     warning.
     """
-    made = rubric(*criteria)
+    made_rubric = rubric(*criteria)
 
     numbers = [number for number, level in enumerate(levels) if level]
-    tally = tally_rubric(made, results(made, *outcomes))
+    tally = tally_rubric(made_rubric, results(made_rubric, *outcomes))
     for begun in ("failure", "warning", "notice"):
-        findings = [named(f"c{number}", begun) for number in numbers]
+        findings = [located_finding(f"c{number}", begun) for number in numbers]
         expected = ["notice" if begun == "notice" else levels[number] for number in numbers]
-        assert levels_of([tally], [made], findings) == expected
+        assert levels_of([tally], [made_rubric], findings) == expected

@@ -153,8 +153,8 @@ def test_the_order_of_votes_changes_no_group(line_lists, data) -> None:
 def test_a_further_place_makes_another_fingerprint_and_the_order_of_quotes_does_not() -> None:
     def fingerprint(*lines: CheckedEvidence) -> str:
         failed = result_of_votes(WORKS, [vote_of(defect(evidence=lines))], 1)
-        (named,) = name_findings(findings_of(WORKS, failed), {})
-        return named.fingerprint
+        (named_value,) = name_findings(findings_of(WORKS, failed), {})
+        return named_value.fingerprint
 
     assert fingerprint(at(1), at(2)) == fingerprint(at(2), at(1))
     assert fingerprint(at(1), at(2)) != fingerprint(at(1))
@@ -206,8 +206,8 @@ def test_a_worse_defect_never_betters_its_vote_and_their_order_never_matters(cou
 def test_one_defect_that_is_refuted_leaves_the_other() -> None:
     vote = vote_of(defect(1, second_look=look("refuted")), defect(2))
     assert result_of_votes(WORKS, [vote], 1).outcome == "fail"
-    both = change_defects(vote, second_look=look("refuted"))
-    assert result_of_votes(WORKS, [both], 1).outcome == "pass"
+    both_change_defects = change_defects(vote, second_look=look("refuted"))
+    assert result_of_votes(WORKS, [both_change_defects], 1).outcome == "pass"
     mixed = vote_of(defect(1, second_look=look("refuted")), defect())
     assert result_of_votes(WORKS, [mixed], 1).outcome != "pass", "one could not be shown"
 
@@ -262,14 +262,17 @@ def test_an_excuse_that_came_with_the_change_intends_nothing(evidence, why) -> N
 def test_whoever_accepts_one_of_two_defects_at_the_same_lines_accepts_no_other() -> None:
     def name_defects(*defects: Defect) -> dict[str, str]:
         findings = findings_of(WORKS, result_of_votes(WORKS, [vote_of(*defects)], 1))
-        return {named.raw.message: named.fingerprint for named in name_findings(findings, {})}
+        return {
+            named_finding.raw.message: named_finding.fingerprint
+            for named_finding in name_findings(findings, {})
+        }
 
     zero, cents = defect(5, reason="divides by zero"), defect(5, reason="loses cents")
-    both = name_defects(zero, cents)
-    assert len(set(both.values())) == 2
-    assert both == name_defects(cents, zero)
-    assert not set(both.values()) & set(name_defects(zero).values())
-    assert not set(both.values()) & set(name_defects(cents).values())
+    both_defects = name_defects(zero, cents)
+    assert len(set(both_defects.values())) == 2
+    assert both_defects == name_defects(cents, zero)
+    assert not set(both_defects.values()) & set(name_defects(zero).values())
+    assert not set(both_defects.values()) & set(name_defects(cents).values())
 
 
 def test_the_order_and_the_paths_of_quotes_are_of_the_name_as_they_should_be() -> None:

@@ -73,8 +73,12 @@ def test_without_a_dispute_nothing_is_told_of_one(looking):
 )
 def test_a_second_dispute_of_the_fail_asks_nothing_whatever_it_says(looking, dispute):
     first = looking.look(STANDS, mode=DISPUTE)
-    again = looking.look(REFUTED, mode=dispute)
-    assert (again.dispute, again.outcome, turns_of(looking)) == (first.dispute, "stands", 0)
+    second_result = looking.look(REFUTED, mode=dispute)
+    assert (second_result.dispute, second_result.outcome, turns_of(looking)) == (
+        first.dispute,
+        "stands",
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ LOOK = SecondLook(outcome="stands", said="stands", reason="So it is.")
 
 
 def finding_of(**values: Any) -> Finding:
-    about: dict[str, Any] = {
+    details: dict[str, Any] = {
         "path": "src/load.py",
         "line": 41,
         "end_line": 41,
@@ -204,7 +208,7 @@ def finding_of(**values: Any) -> Finding:
         "basis": "inferred",
         "second_look": LOOK,
     }
-    return Finding(**about | values)
+    return Finding(**details | values)
 
 
 def summary_with(vote: Vote) -> Any:
@@ -233,7 +237,7 @@ def summary_with(vote: Vote) -> Any:
     ],
 )
 def test_what_can_be_disputed(finding, vote, keys, reason):
-    why = why_undisputable(finding, summary_with(vote), [rubric_of(**keys)])
-    assert why.startswith(reason) if "never" not in keys.values() else reason in why
-    assert (why == "") == (reason == "")
+    refusal = why_undisputable(finding, summary_with(vote), [rubric_of(**keys)])
+    assert refusal.startswith(reason) if "never" not in keys.values() else reason in refusal
+    assert (refusal == "") == (reason == "")
     assert is_open_to_dispute(finding, summary_with(vote), [rubric_of(**keys)]) == (reason == "")

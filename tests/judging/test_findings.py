@@ -78,13 +78,26 @@ def test_a_failed_criterion_points_at_evidence_that_stands_or_at_the_change(
     outcome, votes, found, must, level
 ):
     criterion = Criterion(id="c", kind="judge", question="?", must=must)
-    made = findings_of(criterion, result(outcome, *votes, must=must))
-    assert [(one.path, one.line, one.message) for one in made] == found
-    assert {(one.criterion, one.level) for one in made} <= {("c", level)}
-    assert all(one.end_line == one.line + bool(one.line) for one in made)
-    for one in made:
-        lines = [quoted.line for quoted in one.evidence]
-        assert lines == [one.line, *(place.line for place in one.other_places)][: len(lines)]
+    findings = findings_of(criterion, result(outcome, *votes, must=must))
+    assert [
+        (finding_entry.path, finding_entry.line, finding_entry.message)
+        for finding_entry in findings
+    ] == found
+    assert {(finding_entry.criterion, finding_entry.level) for finding_entry in findings} <= {
+        ("c", level)
+    }
+    assert all(
+        finding_entry.end_line == finding_entry.line + bool(finding_entry.line)
+        for finding_entry in findings
+    )
+    for finding_entry in findings:
+        lines = [quoted.line for quoted in finding_entry.evidence]
+        assert (
+            lines
+            == [finding_entry.line, *(place.line for place in finding_entry.other_places)][
+                : len(lines)
+            ]
+        )
 
 
 def test_a_failed_check_has_findings_of_its_own():
@@ -126,7 +139,8 @@ def test_failures_come_first_then_what_stands_earlier():
         ("b", 1, "notice"),
     ]
     assert [
-        (one.path, one.line, one.level) for one in order_findings(finding(*row) for row in rows)
+        (order_finding.path, order_finding.line, order_finding.level)
+        for order_finding in order_findings(finding(*row) for row in rows)
     ] == sorted_
 
 
@@ -175,9 +189,11 @@ def test_fingerprints_stay_as_they_are():
     """Waivers, rounds of a pull request and code scanning know findings by them. The second is told
     from the first.
     """
-    named = name_findings([finding for finding, _ in FINGERPRINTS], {})
-    assert [finding.fingerprint for finding in named] == [expected for _, expected in FINGERPRINTS]
-    assert [finding.raw for finding in named] == [finding for finding, _ in FINGERPRINTS]
+    findings = name_findings([finding for finding, _ in FINGERPRINTS], {})
+    assert [finding.fingerprint for finding in findings] == [
+        expected for _, expected in FINGERPRINTS
+    ]
+    assert [finding.raw for finding in findings] == [finding for finding, _ in FINGERPRINTS]
 
 
 JUDGED = Criterion(id="c", kind="judge", question="Is every error logged?")
@@ -187,8 +203,8 @@ def judged_fingerprint(
     reason: str = "r", criterion: Criterion = JUDGED, line: int = 3, *evidence: CheckedEvidence
 ):
     failed = result("fail", vote("fail", *(evidence or (at(line),)), reason=reason))
-    [named] = name_findings(findings_of(criterion, failed), {})
-    return named.fingerprint
+    [named_value] = name_findings(findings_of(criterion, failed), {})
+    return named_value.fingerprint
 
 
 def test_a_judged_finding_keeps_its_fingerprint_in_other_words():
@@ -207,8 +223,8 @@ def test_another_question_of_the_same_criterion_id_has_findings_of_its_own():
 
 def test_what_is_said_of_the_change_as_a_whole_is_told_apart_by_its_words():
     def about_change(reason: str) -> str:
-        [named] = name_findings(findings_of(JUDGED, result("fail", reason=reason)), {})
-        return named.fingerprint
+        [named_value] = name_findings(findings_of(JUDGED, result("fail", reason=reason)), {})
+        return named_value.fingerprint
 
     assert about_change("no test") != about_change("no documentation")
 
@@ -251,8 +267,10 @@ def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents(
         PolicyFile(file("CLAUDE.md"), "warn", adopted=True),
     ]
     impact = PolicyImpact((PolicyFile(file(".vibe-gate/gate.toml"), "block"), *steers))
-    made = [named.raw for named in collect_findings([rubric], [results], checks, impact)]
-    assert [(one.path, one.line, one.level, one.criterion) for one in made] == [
+    raw_findings = [
+        named_finding.raw for named_finding in collect_findings([rubric], [results], checks, impact)
+    ]
+    assert [(raw.path, raw.line, raw.level, raw.criterion) for raw in raw_findings] == [
         ("z.py", 4, "failure", "a"),
         ("", 0, "warning", "b"),
         ("AGENTS.md", 0, "warning", "policy"),

@@ -19,7 +19,7 @@ from domain.changes import added, change, file_change
 from fail_votes import fail_vote
 from msgspec import UNSET
 from msgspec.structs import replace
-from scripted_model import NONCE, EventLog, Script, ScriptedModel, answered, ended
+from scripted_model import NONCE, EventLog, Script, ScriptedModel, answered, unanswered_end
 from text_tree import FileTree, text_tree
 
 from vibe_gate.context.deadline import Deadline
@@ -200,10 +200,12 @@ def looking(tmp_path: Path) -> Looking:
 def look_answer(
     outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any
 ):
-    return answered({"answers": [about(1, outcome, *evidence, reason=reason, **more)]})
+    return answered({"answers": [about_fields(1, outcome, *evidence, reason=reason, **more)]})
 
 
-def about(number: int, outcome: str, *evidence: dict[str, Any], **more: Any) -> dict[str, Any]:
+def about_fields(
+    number: int, outcome: str, *evidence: dict[str, Any], **more: Any
+) -> dict[str, Any]:
     """What an answer says of the finding with that number."""
     answer = {"finding": number, "trace": "", "outcome": outcome, "stops": True}
     return {**answer, "evidence": list(evidence), **more}
@@ -277,7 +279,13 @@ def test_a_look_at_the_fail_of_an_earlier_run_is_a_node_behind_the_checks(tmp_pa
 
 def test_the_findings_of_one_criterion_are_looked_at_together(tmp_path: Path) -> None:
     looking = Looking(tmp_path, fail_at(1), fail_at(2), fail_at(3))
-    answer = {"answers": [about(3, "stands"), about(2, "refuted", PREVENTS), about(1, "intended")]}
+    answer = {
+        "answers": [
+            about_fields(3, "stands"),
+            about_fields(2, "refuted", PREVENTS),
+            about_fields(1, "intended"),
+        ]
+    }
     looks = looking.looks([answered(answer)])
     (turn,) = looking.model.turns
     assert [row for row in turn.prompt.splitlines() if row.startswith("| finding")] == [
@@ -293,7 +301,7 @@ def test_a_finding_that_is_left_out_of_the_answer_is_undecided_and_asked_about_a
     tmp_path: Path,
 ) -> None:
     looking = Looking(tmp_path, fail_at(1), fail_at(2))
-    looks = looking.looks([answered({"answers": [about(2, "stands")]})])
+    looks = looking.looks([answered({"answers": [about_fields(2, "stands")]})])
     assert [(look.outcome, look.said) for look in looks] == [
         ("undecided", None), ("stands", "stands"),
     ]  # fmt: skip
@@ -304,7 +312,7 @@ def test_a_finding_that_is_left_out_of_the_answer_is_undecided_and_asked_about_a
 
 def test_more_findings_than_one_conversation_has_have_nodes_of_their_own(tmp_path: Path) -> None:
     looking = Looking(tmp_path, *(fail_at(line) for line in range(1, MAX_LOOKED + 2)))
-    answers = {"answers": [about(number, "stands") for number in range(1, MAX_LOOKED + 1)]}
+    answers = {"answers": [about_fields(number, "stands") for number in range(1, MAX_LOOKED + 1)]}
     looks = looking.looks([answered(answers), STANDS])
     assert [turn.node for turn in looking.model.turns] == [
         "second-look-quality", "second-look-quality-b",
@@ -346,8 +354,8 @@ def test_the_rubrics_first_model_is_asked_and_its_fallback_if_that_one_is_gone(
     tmp_path, keys, model, others
 ) -> None:
     looking = Looking(tmp_path, **keys)
-    gone = ended("api_error", f"HTTP 404 {TOKEN}", is_unavailable=True)
-    look = looking.look(lambda turn: gone if turn.model == model and others else STANDS)
+    missing_result = unanswered_end("api_error", f"HTTP 404 {TOKEN}", is_unavailable=True)
+    look = looking.look(lambda turn: missing_result if turn.model == model and others else STANDS)
     assert [turn.model for turn in looking.model.turns] == [model, *others]
     assert look.model == (others or [model])[0]
     assert TOKEN not in repr(looking.model.unavailable)
@@ -376,9 +384,9 @@ def test_a_tree_that_is_not_what_it_was_is_told_and_nothing_is_kept(
 
 def test_a_look_is_kept_with_its_turn_and_taken_by_the_next_run(looking: Looking) -> None:
     first = looking.look(REFUTED)
-    again = looking.look(STANDS)
+    second_result = looking.look(STANDS)
     assert (looking.model.turns, looking.model.is_open) == ([], False)
-    assert again == replace(first, turn=f"commit/run/{first.turn}")
+    assert second_result == replace(first, turn=f"commit/run/{first.turn}")
 
 
 @pytest.mark.parametrize(
@@ -415,7 +423,7 @@ def test_without_a_way_to_a_model_a_known_look_counts_and_no_other_is_taken(
 
 
 def test_a_look_without_an_answer_leaves_the_fail_and_is_not_kept(looking: Looking) -> None:
-    look = looking.look(ended("refused"))
+    look = looking.look(unanswered_end("refused"))
     assert (look.outcome, look.said, look.reason, look.turn) == (
         "undecided", None, "why: as it was seen", "nodes/judge-quality/turn-001",
     )  # fmt: skip
@@ -439,7 +447,7 @@ def test_what_is_kept_counts_for_no_more_than_an_answer_of_now(looking, document
 
 def test_a_reached_budget_names_the_lines_without_a_second_look(tmp_path: Path) -> None:
     looking = Looking(tmp_path, fail_at(1), fail_at(2))
-    looking([answered({"answers": [about(1, "stands")]})], reached=True)
+    looking([answered({"answers": [about_fields(1, "stands")]})], reached=True)
     assert looking.record.events[-1] == (
         "budget.reached", "",
         {"limit_usd": 0.25, "usd": 0.125, "not_asked": [{"path": "src/load.py", "line": 2, "end_line": 2}]},
@@ -521,15 +529,15 @@ def test_an_answer_that_does_not_fit_is_no_look(looking: Looking) -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 7, -1, "1"])
 def test_a_number_of_another_finding_is_no_answer_about_the_only_one(number: object) -> None:
-    answer = {"answers": [about(1, "refuted", PREVENTS) | {"finding": number}]}
+    answer = {"answers": [about_fields(1, "refuted", PREVENTS) | {"finding": number}]}
     assert write_look_objection(1, answer).startswith("The answer does not fit: ")
 
 
 def test_of_several_findings_each_answer_names_its_own() -> None:
-    nameless_answer = about(1, "refuted", PREVENTS)
+    nameless_answer = about_fields(1, "refuted", PREVENTS)
     del nameless_answer["finding"]
     assert write_look_objection(1, {"answers": [nameless_answer]}) == ""
-    answers = {"answers": [nameless_answer, about(2, "stands")]}
+    answers = {"answers": [nameless_answer, about_fields(2, "stands")]}
     assert "an answer names no finding" in write_look_objection(2, answers)
 
 
@@ -589,9 +597,9 @@ def quoted_line(
     side: str = "after",
     standing: str = "holds",
 ):
-    why = "the quoted text is not in the file" if standing == "void" else ""
+    text = "the quoted text is not in the file" if standing == "void" else ""
     return CheckedEvidence(
-        path=path, line=1, end_line=1, quote=quote, standing=standing, side=side, why=why
+        path=path, line=1, end_line=1, quote=quote, standing=standing, side=side, why=text
     )
 
 

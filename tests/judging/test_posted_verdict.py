@@ -84,9 +84,11 @@ def test_a_standing_pass_gives_only_the_answers_that_a_look_lacks(checked, cause
         [STATED], [results], {"quality": waived}, BEFORE, needs_approval=False
     )
     assert verdict.outcome == outcome
-    asked = verdict.rubrics[0].criteria[1]
+    asked_criterion = verdict.rubrics[0].criteria[1]
     is_answered = not isinstance(cause, BudgetReached)
-    assert (asked.outcome, asked.cause) == (("pass", BEFORE) if is_answered else ("abstain", cause))
+    assert (asked_criterion.outcome, asked_criterion.cause) == (
+        ("pass", BEFORE) if is_answered else ("abstain", cause)
+    )
 
 
 def test_a_gate_that_waits_for_approval_is_no_pass_by_a_standing_one():

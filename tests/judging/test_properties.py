@@ -67,11 +67,13 @@ def test_a_worse_vote_never_betters_its_criterion(planned):
 
 def test_a_worse_criterion_never_betters_the_rubric():
     by_outcome = {
-        (one.id, outcome): result(one, [outcome]) for one in CRITERIA for outcome in RANKS
+        (criterion.id, outcome): result(criterion, [outcome])
+        for criterion in CRITERIA
+        for outcome in RANKS
     }
 
     def came_out(outcomes: Sequence[Outcome]) -> int:
-        pairs = zip((one.id for one in CRITERIA), outcomes, strict=True)
+        pairs = zip((criterion.id for criterion in CRITERIA), outcomes, strict=True)
         return RANKS[
             decide(RUBRIC, [by_outcome[pair] for pair in pairs]).outcome.replace(
                 "inconclusive", "abstain"
@@ -90,12 +92,14 @@ def test_the_order_of_votes_parts_and_criteria_changes_no_outcome(outcomes, data
     other = data.draw(st.permutations(outcomes))
     assert result(CRITERIA[0], outcomes).outcome == result(CRITERIA[0], other).outcome
     assert (
-        combine_parts([vote(one) for one in outcomes]).outcome
-        == combine_parts([vote(one) for one in other]).outcome
+        combine_parts([vote(outcome) for outcome in outcomes]).outcome
+        == combine_parts([vote(outcome) for outcome in other]).outcome
     )
     criteria = [replace(CRITERIA[0], id=f"c{index}") for index in range(len(outcomes))]
     rubric = replace(RUBRIC, criterion=tuple(criteria))
-    results = [result(criterion, [one]) for criterion, one in zip(criteria, outcomes, strict=True)]
+    results = [
+        result(criterion, [outcome]) for criterion, outcome in zip(criteria, outcomes, strict=True)
+    ]
     turned = data.draw(st.permutations(results))
     assert decide(rubric, results).outcome == decide(rubric, turned).outcome
 
@@ -109,11 +113,15 @@ def test_only_a_criterion_with_one_known_answer_is_read_in_whatever_order_they_c
             st.sampled_from(["pass", "fail", "perhaps"]), min_size=len(names), max_size=len(names)
         )
     )
-    given_ = [{"criterion": name, "outcome": word} for name, word in zip(names, words, strict=True)]
-    read = read_answers(["a", "b"], {"answers": given_}).answers
+    given_entries = [
+        {"criterion": name, "outcome": word} for name, word in zip(names, words, strict=True)
+    ]
+    read = read_answers(["a", "b"], {"answers": given_entries}).answers
     assert (
         read.keys()
-        == read_answers(["a", "b"], {"answers": data.draw(st.permutations(given_))}).answers.keys()
+        == read_answers(
+            ["a", "b"], {"answers": data.draw(st.permutations(given_entries))}
+        ).answers.keys()
     )
     if "c" in names:
         assert not read
@@ -140,21 +148,21 @@ def test_a_refutation_whose_evidence_does_not_all_stand_never_helps(quoted):
                 outcome="refuted",
                 said="refuted",
                 reason="so",
-                evidence=vote("pass", *each).evidence,
+                evidence=vote("pass", *quoted_entry).evidence,
             ),
             change(),
         )
-        for each in quoted
+        for quoted_entry in quoted
     ]
     votes = [change_defects(vote("fail", "holds"), second_look=look) for look in looks]
-    holds = all(each and "void" not in each for each in quoted)
+    holds = all(quoted_entry and "void" not in quoted_entry for quoted_entry in quoted)
     outcome = result_of_votes(CRITERIA[0], votes, len(votes)).outcome
     assert outcome == ("pass" if holds else "fail")
 
 
 def test_early_stopping_gives_the_outcome_of_all_votes():
     for outcomes in itertools.product(OUTCOMES, repeat=4):
-        votes = [vote(one) for one in outcomes]
+        votes = [vote(outcome) for outcome in outcomes]
         number = next(number for number in range(5) if settle_votes(votes[:number], 4) is not None)
         assert settle_votes(votes[:number], 4)[0] == settle_votes(votes, 4)[0]
 
@@ -165,9 +173,9 @@ def test_simulated_voters_come_out_as_the_formula_says(defective, looks):
     """`bench/voting.py` prints the whole table; here within four standard errors."""
     trials = 300
     for votes, error in ((1, 0.3), (3, 0.15), (5, 0.3)):
-        about = {"defective": defective, "votes": votes, "error": error, "looks": looks}
-        made, exact = simulated(**about, trials=trials), closed(**about)
-        assert abs(made.wrong - exact.wrong) < 4 * math.sqrt(
+        details = {"defective": defective, "votes": votes, "error": error, "looks": looks}
+        simulation, exact = simulated(**details, trials=trials), closed(**details)
+        assert abs(simulation.wrong - exact.wrong) < 4 * math.sqrt(
             exact.wrong * (1 - exact.wrong) / trials
         )
-        assert made.calls == pytest.approx(exact.calls, rel=0.1)
+        assert simulation.calls == pytest.approx(exact.calls, rel=0.1)

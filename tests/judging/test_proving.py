@@ -87,9 +87,11 @@ SITE = f".venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packag
 
 
 def rubric(*criteria: str, proof: str = "", must: bool = True) -> str:
-    about = f'kind = "judge"\nmust = {str(must).lower()}\nquestion = "Is it right?"\n{proof}'
-    made = (f'[[criterion]]\nid = "{name}"\n{about}' for name in criteria)
-    return 'schema = 1\nid = "works"\npass_threshold = 0.0\nsecond_look = "never"\n' + "".join(made)
+    text = f'kind = "judge"\nmust = {str(must).lower()}\nquestion = "Is it right?"\n{proof}'
+    made_lines = (f'[[criterion]]\nid = "{name}"\n{text}' for name in criteria)
+    return 'schema = 1\nid = "works"\npass_threshold = 0.0\nsecond_look = "never"\n' + "".join(
+        made_lines
+    )
 
 
 def comparing(pair: str) -> str:
@@ -135,10 +137,10 @@ def reviewed(
 
 def proofs(review: Review) -> dict[str, Proof]:
     return {
-        one.id: defect.proof
+        criterion.id: defect.proof
         for rubric in review.summary.rubrics
-        for one in rubric.criteria
-        for vote in one.votes
+        for criterion in rubric.criteria
+        for vote in criterion.votes
         for defect in vote.defects
         if isinstance(defect.proof, Proof)
     }
@@ -147,20 +149,20 @@ def proofs(review: Review) -> dict[str, Proof]:
 @pytest.mark.slow  # a dozen runs of real tests
 def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[str, str]) -> None:
     repo = gated(tmp_path / "repo", environ, rubric(*REGRESSIONS, proof='proof = "required"\n'))
-    given = [
+    failures = [
         failing(name, comparing(pair), docstring)
         for name, (_, docstring, pair) in REGRESSIONS.items()
     ]
-    review = reviewed(repo, environ, *given)
-    found = proofs(review)
-    assert {name: proof.status for name, proof in found.items()} == dict.fromkeys(
+    review = reviewed(repo, environ, *failures)
+    found_proofs = proofs(review)
+    assert {name: proof.status for name, proof in found_proofs.items()} == dict.fromkeys(
         REGRESSIONS, "proven"
-    ), found
-    assert (review.exit_code, {(one.level, one.basis) for one in review.findings}) == (
+    ), found_proofs
+    assert (review.exit_code, {(finding.level, finding.basis) for finding in review.findings}) == (
         1,
         {("failure", "executed")},
     )
-    proof = found["limits"]
+    proof = found_proofs["limits"]
     assert proof.command == f".venv/bin/python -m unittest {proof.path}"
     assert proof.test == comparing(REGRESSIONS["limits"][2])
     assert "fails after the change and passed before: AssertionError: Lists differ" in proof.reason
@@ -169,18 +171,18 @@ def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[st
     assert (folder / Path(proof.path).name).read_text() == proof.test
     assert "before the change: exit code 0" in (folder / f"{Path(proof.path).name}.log").read_text()
     assert review.bundle is not None
-    said = render_comment(
+    comment = render_comment(
         Report(review.summary, (), first_round(review.findings, review.summary.change.head_commit))
     )
-    assert f"<code>{proof.path}</code>" in said
-    assert "self.assertEqual(first([1, 2], 2), [1, 2])" in said
+    assert f"<code>{proof.path}</code>" in comment
+    assert "self.assertEqual(first([1, 2], 2), [1, 2])" in comment
     # What a user pastes repeats it.
     place = repo.write(proof.path, proof.test)
-    again = {**environ, "PYTHONPATH": "src"}
-    done = subprocess.run(
-        proof.command.split(), cwd=repo.path, env=again, capture_output=True, text=True
+    second_fields = {**environ, "PYTHONPATH": "src"}
+    result = subprocess.run(
+        proof.command.split(), cwd=repo.path, env=second_fields, capture_output=True, text=True
     )
-    assert (done.returncode, "Lists differ" in done.stderr) == (1, True), done.stderr
+    assert (result.returncode, "Lists differ" in result.stderr) == (1, True), result.stderr
     place.unlink()
 
 
@@ -198,8 +200,8 @@ def test_pytest_runs_it_where_the_environment_has_pytest(
         shutil.copytree(*importlib.import_module(name).__path__, repo.path / SITE / name)
     shutil.copy(str(importlib.import_module("py").__file__), repo.path / SITE)
     test = "from things import first\n\n\ndef test_it(two):\n    assert first(two, 2) == two\n"
-    given = failing("limits", test, REGRESSIONS["limits"][1])
-    proof = proofs(reviewed(repo, environ, given))["limits"]
+    failure = failing("limits", test, REGRESSIONS["limits"][1])
+    proof = proofs(reviewed(repo, environ, failure))["limits"]
     assert (proof.status, "assert [1] == [1, 2]" in proof.reason) == ("proven", True), proof
     assert proof.command.startswith(".venv/bin/python -m pytest -q ")
     assert "assert [1] == [1, 2]" in proof.output
@@ -219,21 +221,23 @@ def test_a_wrong_counterexample_voids_its_fail_and_others_leave_it(
 ) -> None:
     repo = gated(tmp_path / "repo", environ, rubric(*WRONG))
     changed = REGRESSIONS["limits"][0]
-    given = [failing(name, test, line=changed) for name, (test, _) in WRONG.items()]
-    review = reviewed(repo, environ, *given)
-    found = proofs(review)
-    assert {name: proof.status for name, proof in found.items()} == {
+    failures = [failing(name, test, line=changed) for name, (test, _) in WRONG.items()]
+    review = reviewed(repo, environ, *failures)
+    found_proofs = proofs(review)
+    assert {name: proof.status for name, proof in found_proofs.items()} == {
         name: status for name, (_, status) in WRONG.items()
     }
     with answering() as silent:  # what was run once is kept with the vote
-        kept = walked(repo.path, {**environ, **silent.environ})
-    assert (proofs(kept), kept.summary.cache.misses) == (found, 0)
+        walk_result = walked(repo.path, {**environ, **silent.environ})
+    assert (proofs(walk_result), walk_result.summary.cache.misses) == (found_proofs, 0)
     [result] = review.summary.rubrics
-    outcomes = {one.id: (one.outcome, one.reason) for one in result.criteria}
+    outcomes = {
+        criterion.id: (criterion.outcome, criterion.reason) for criterion in result.criteria
+    }
     assert outcomes["voids"][0] == "abstain"
     assert 'answered "fail", but its own test passes after the change' in outcomes["voids"][1]
     assert (outcomes["unchanged"][0], outcomes["absent"][0]) == ("fail", "fail")
-    assert {one.basis for one in review.findings} == {"inferred"}
+    assert {criterion.basis for criterion in review.findings} == {"inferred"}
 
 
 @pytest.mark.slow  # runs of real tests
@@ -249,8 +253,11 @@ def test_what_a_test_lacked_is_there_the_next_time_and_no_model_is_asked_again(
     )
     repo.write(f"{SITE}/helper.py", "")
     with answering() as silent:
-        again = walked(repo.path, {**environ, **silent.environ})
-    assert (proofs(again)["limits"].status, again.summary.cache.misses) == ("proven", 0)
+        second_walk_result = walked(repo.path, {**environ, **silent.environ})
+    assert (
+        proofs(second_walk_result)["limits"].status,
+        second_walk_result.summary.cache.misses,
+    ) == ("proven", 0)
 
 
 HOSTILE = {
@@ -314,23 +321,23 @@ def test_a_test_that_attacks_the_machine_could_not_run_and_leaves_nothing(
     ]
     attack = ATTACK.replace("PLACES", repr(places))
     line = REGRESSIONS["limits"][0]
-    given = [
+    failures = [
         failing(name, attack.replace("CALL", call), line=line)
         for name, (call, _) in HOSTILE.items()
     ]
-    review = reviewed(repo, environ, *given)
-    found = proofs(review)
+    review = reviewed(repo, environ, *failures)
+    found_proofs = proofs(review)
     wrong = [
-        found[name]
-        for name, (_, why) in HOSTILE.items()
-        if why
+        found_proofs[name]
+        for name, (_, reason) in HOSTILE.items()
+        if reason
         and not (
-            found[name].status == "could_not_run"
-            and re.search(f"{why}|timed out", found[name].reason)
+            found_proofs[name].status == "could_not_run"
+            and re.search(f"{reason}|timed out", found_proofs[name].reason)
         )
     ]
     assert wrong == []
-    assert found["loops"].timed_out is True
+    assert found_proofs["loops"].timed_out is True
     logs = b"".join(
         log.read_bytes()
         for log in (repo.path / review.summary.bundle / "counterexamples").glob("*.log")
@@ -338,11 +345,11 @@ def test_a_test_that_attacks_the_machine_could_not_run_and_leaves_nothing(
     assert (
         b"\xe2\x9f\xa6U+001B\xe2\x9f\xa7[2J" in logs and b"\x1b" not in logs
     )  # who prints them is not attacked
-    assert found["outside"].status == "unchanged", found[
+    assert found_proofs["outside"].status == "unchanged", found_proofs[
         "outside"
     ]  # it could write nowhere, in either tree
     assert [place for place in places if Path(place, "was-here").exists()] == []
-    assert {one.level for one in review.findings} == {"failure"}  # each fail stands
+    assert {finding.level for finding in review.findings} == {"failure"}  # each fail stands
 
 
 @pytest.mark.slow  # runs of real tests
@@ -357,9 +364,9 @@ def test_a_change_that_makes_every_test_pass_voids_nothing(
     assert proofs(review)["limits"].status == "could_not_run"
     assert "the change edits tests/conftest.py" in proofs(review)["limits"].reason
     forging = "unittest.TestCase.assertEqual = lambda *_: None"
-    given = failing("limits", comparing(REGRESSIONS["limits"][2]), line=forging)
+    failure = failing("limits", comparing(REGRESSIONS["limits"][2]), line=forging)
     review = reviewed(
-        repo, environ, given, **{"src/things.py": f"{AFTER}\n\nimport unittest\n{forging}\n"}
+        repo, environ, failure, **{"src/things.py": f"{AFTER}\n\nimport unittest\n{forging}\n"}
     )
     assert proofs(review)["limits"].status == "could_not_run"
     assert "does not fail either, so a pass says nothing" in proofs(review)["limits"].reason
@@ -373,11 +380,11 @@ def test_without_an_environment_no_test_is_asked_for_and_it_is_said_once(
     repo = gated(
         tmp_path / "repo", environ, rubric("limits", "conditions"), GATE.replace(".venv", "nowhere")
     )
-    given = [failing(name, comparing(REGRESSIONS[name][2])) for name in ("limits", "conditions")]
-    review = reviewed(repo, environ, *given)
-    said = "Counterexamples are not run: there is no virtual environment at nowhere."
-    assert [note for note in review.notes if "ounterexample" in note] == [said]
-    assert (proofs(review), review.exit_code, {one.basis for one in review.findings}) == (
+    failures = [failing(name, comparing(REGRESSIONS[name][2])) for name in ("limits", "conditions")]
+    review = reviewed(repo, environ, *failures)
+    said_text = "Counterexamples are not run: there is no virtual environment at nowhere."
+    assert [note for note in review.notes if "ounterexample" in note] == [said_text]
+    assert (proofs(review), review.exit_code, {finding.basis for finding in review.findings}) == (
         {},
         1,
         {"inferred"},

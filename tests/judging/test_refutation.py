@@ -53,13 +53,13 @@ def look(outcome: LookOutcome) -> SecondLook:
 
 def vote(outcome: Outcome = "fail", *lines: int, look_at: LookOutcome | None = None) -> Vote:
     evidence = tuple(map(at, lines or (1,))) if outcome == "fail" else ()
-    seen = look(look_at) if look_at else UNSET
+    seen_result = look(look_at) if look_at else UNSET
     if outcome != "fail":
         return Vote(outcome=outcome, said=outcome, reason=f"at {lines}")
-    return fail_vote(f"at {lines}", *evidence, second_look=seen)
+    return fail_vote(f"at {lines}", *evidence, second_look=seen_result)
 
 
-def named(findings: Iterable[RawFinding]) -> tuple[NamedFinding, ...]:
+def named_outcome(findings: Iterable[RawFinding]) -> tuple[NamedFinding, ...]:
     """With fingerprints, all of the rubric r."""
     findings = list(findings)
     return name_findings(findings, {finding: {"r"} for finding in findings})
@@ -83,15 +83,17 @@ def result(*votes: Vote, of: Criterion = ASKED) -> CriterionResult:
     ],
 )
 def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, levels):
-    decided = result(*(vote("fail", line, look_at=one) for line, one in enumerate(looks, start=1)))
+    decided = result(
+        *(vote("fail", line, look_at=look_entry) for line, look_entry in enumerate(looks, start=1))
+    )
     assert decided.outcome == outcome
     assert (decided.decided_by == "refuted") is (outcome != "fail")
-    found = findings_of(ASKED, decided)
-    outcomes = decide_rubrics([ALONE], [[decided]], named(found), NOBODY)
-    assert [one.level for one in outcomes.findings] == levels
-    assert [one.message for one in found] == [one.reason for one in decided.votes], (
-        "both sides stay to be told"
-    )
+    findings = findings_of(ASKED, decided)
+    outcomes = decide_rubrics([ALONE], [[decided]], named_outcome(findings), NOBODY)
+    assert [look_entry.level for look_entry in outcomes.findings] == levels
+    assert [look_entry.message for look_entry in findings] == [
+        look_entry.reason for look_entry in decided.votes
+    ], "both sides stay to be told"
 
 
 @pytest.mark.parametrize(
@@ -104,47 +106,54 @@ def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, 
     ],
 )
 def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(others, outcome):
-    rest = [Vote(outcome=one, said=said, reason="the rest") for one, said in others]
+    remaining_votes = [
+        Vote(outcome=entry, said=said_text, reason="the rest") for entry, said_text in others
+    ]
     refuted = vote("fail", 1, look_at="refuted")
-    whole = combine_parts([vote("fail", 1), *rest])
-    assert whole.outranked == (
-        UNSET if outcome == "pass" else "error" if rest[0].said is None else "abstain"
+    whole_parts = combine_parts([vote("fail", 1), *remaining_votes])
+    assert whole_parts.outranked == (
+        UNSET if outcome == "pass" else "error" if remaining_votes[0].said is None else "abstain"
     )
-    failed = result(whole)
-    found = named(findings_of(ASKED, failed))
-    fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], found, NOBODY)
+    failed = result(whole_parts)
+    found_outcome = named_outcome(findings_of(ASKED, failed))
+    fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], found_outcome, NOBODY)
     assert bool(fails) is (outcome == "pass"), "a fail that stands for more could not become a pass"
-    looked_at = result(change_defects(whole, second_look=refuted.defects[0].second_look))
-    assert looked_at.outcome == ("pass" if whole.outranked is UNSET else whole.outranked)
+    looked_at = result(change_defects(whole_parts, second_look=refuted.defects[0].second_look))
+    assert looked_at.outcome == (
+        "pass" if whole_parts.outranked is UNSET else whole_parts.outranked
+    )
 
 
 def test_what_is_still_open_beside_refuted_fails_is_said():
-    rest = Vote(outcome="abstain", said="abstain", reason="the rest")
+    remaining_vote = Vote(outcome="abstain", said="abstain", reason="the rest")
     refuted = replace(vote("fail", 1, look_at="refuted"), outranked="abstain")
-    decided = result(refuted, refuted, rest)
+    decided = result(refuted, refuted, remaining_vote)
     assert (decided.outcome, decided.decided_by) == ("abstain", "refuted")
     assert decided.reason == "Raised and refuted: a guard Still open: the rest"
 
 
 def test_of_two_parts_that_fail_each_defect_is_refuted_by_itself():
-    whole = combine_parts([vote("fail", 1), vote("fail", 5)])
-    assert whole.outranked is UNSET
-    first, second = whole.defects
+    whole_parts = combine_parts([vote("fail", 1), vote("fail", 5)])
+    assert whole_parts.outranked is UNSET
+    first, second = whole_parts.defects
     refuted = replace(first, second_look=look("refuted"))
-    assert result(replace(whole, defects=(refuted, second))).outcome == "fail"
-    both = change_defects(whole, second_look=look("refuted"))
-    assert result(both).outcome == "pass"
+    assert result(replace(whole_parts, defects=(refuted, second))).outcome == "fail"
+    both_change_defects = change_defects(whole_parts, second_look=look("refuted"))
+    assert result(both_change_defects).outcome == "pass"
 
 
 def test_a_defect_that_two_parts_name_is_one():
-    whole = combine_parts([vote("fail", 1, 2), vote("fail", 2), vote("fail", 2, 3)])
-    assert [[line.line for line in defect.evidence] for defect in whole.defects] == [[1, 2], [2, 3]]
+    whole_parts = combine_parts([vote("fail", 1, 2), vote("fail", 2), vote("fail", 2, 3)])
+    assert [[line.line for line in defect.evidence] for defect in whole_parts.defects] == [
+        [1, 2],
+        [2, 3],
+    ]
 
 
 def test_a_defect_that_a_passing_test_voids_in_one_part_voids_none_of_another():
     voided = change_defects(vote("fail", 1), proof=Proof(status="void"))
-    whole = combine_parts([vote("fail", 1), voided])
-    assert sorted(map(judge_defect, whole.defects)) == ["counts", "voided"]
+    whole_parts = combine_parts([vote("fail", 1), voided])
+    assert sorted(map(judge_defect, whole_parts.defects)) == ["counts", "voided"]
 
 
 def test_a_vote_that_passes_or_abstains_needs_no_refutation():
@@ -164,17 +173,21 @@ def test_a_vote_that_passes_or_abstains_needs_no_refutation():
 def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, looks):
     before = result(*map(vote, outcomes))
     cast = [
-        change_defects(one, second_look=look(seen))
-        if seen and one.outcome == "fail" and before.outcome == "fail"
-        else one
-        for one, seen in zip(before.votes, looks, strict=False)
+        change_defects(vote_entry, second_look=look(seen_look))
+        if seen_look and vote_entry.outcome == "fail" and before.outcome == "fail"
+        else vote_entry
+        for vote_entry, seen_look in zip(before.votes, looks, strict=False)
     ]
     after = result(*cast)
     assert after.outcome == before.outcome or before.outcome == "fail"
     if after.outcome == "pass" and before.outcome == "fail":
-        passing = [one for one in cast if one.outcome == "pass" or is_refuted(one)]
+        passing = [
+            vote_entry
+            for vote_entry in cast
+            if vote_entry.outcome == "pass" or is_refuted(vote_entry)
+        ]
         assert len(passing) > len(cast) / 2
-        assert all(is_refuted(one) for one in cast if one.outcome == "fail")
+        assert all(is_refuted(vote_entry) for vote_entry in cast if vote_entry.outcome == "fail")
 
 
 def is_refuted(vote: Vote) -> bool:
@@ -187,18 +200,22 @@ def test_a_proven_fail_needs_no_second_look_because_it_was_seen_to_happen(status
     tested = change_defects(vote("fail", 1), proof=Proof(status=status))
     failed = result(tested, vote("fail", 5))
     results = [failed, result(vote("pass"), of=SOFT)]
-    fails = open_fails(RUBRIC, results, named(findings_of(ASKED, failed)), NOBODY)
+    fails = open_fails(RUBRIC, results, named_outcome(findings_of(ASKED, failed)), NOBODY)
     assert len(fails) == looks
 
 
 def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure():
     lines = [replace(at(line), quote="same") for line in (1, 2)]
     votes = [fail_vote("so", line) for line in lines]
-    first, second = (one.fingerprint for one in named(findings_of(ASKED, result(*votes))))
+    first, second = (
+        entry.fingerprint for entry in named_outcome(findings_of(ASKED, result(*votes)))
+    )
     votes[0] = change_defects(votes[0], second_look=look("refuted"))
     decided = result(*votes)
-    outcomes = decide_rubrics([ALONE], [[decided]], named(findings_of(ASKED, decided)), NOBODY)
-    assert [(one.fingerprint, one.level) for one in outcomes.findings] == [
+    outcomes = decide_rubrics(
+        [ALONE], [[decided]], named_outcome(findings_of(ASKED, decided)), NOBODY
+    )
+    assert [(entry.fingerprint, entry.level) for entry in outcomes.findings] == [
         (first, "notice"),
         (second, "failure"),
     ]
@@ -215,7 +232,7 @@ def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure
     ],
 )
 def test_votes_that_quote_the_same_are_looked_at_together(lines, groups):
-    cast = [vote("fail", *each) for each in lines]
+    cast = [vote("fail", *line) for line in lines]
     made_groups = group_defects([vote("pass"), *cast])
     assert [len(group.defects) for group in made_groups] == groups
 
@@ -225,7 +242,7 @@ ALONE = Rubric(schema=1, id="r", criterion=(ASKED,))
 ADVISES = TrustBadge(state="uncalibrated", sentence="", blocks=False)
 
 
-def asked(
+def asked_lines(
     rubric: Rubric = RUBRIC, waivers: Waivers = NOBODY, *, advises: bool = False
 ) -> list[str]:
     """The criteria and lines that get a second look, where both criteria have failed: `works` at 1
@@ -234,38 +251,42 @@ def asked(
     results = [result(vote("fail", 1), vote("fail", 5)), result(vote("fail", 2), of=SOFT)]
     if advises:
         results[0] = replace(results[0], trust=ADVISES)
-    found = named(
-        one for pair in zip(rubric.criterion, results, strict=True) for one in findings_of(*pair)
+    found_outcome = named_outcome(
+        finding
+        for pair in zip(rubric.criterion, results, strict=True)
+        for finding in findings_of(*pair)
     )
-    fails = open_fails(rubric, results, found, waivers)
-    return [f"{one.criterion.id}:{one.evidence[0].line}" for one in fails]
+    fails = open_fails(rubric, results, found_outcome, waivers)
+    return [f"{finding.criterion.id}:{finding.evidence[0].line}" for finding in fails]
 
 
 def waived(*places: tuple[Criterion, int]) -> Waivers:
     def override(criterion: Criterion, line: int) -> Override:
-        (found,) = named(findings_of(criterion, result(vote("fail", line), of=criterion)))
+        (found_value,) = named_outcome(
+            findings_of(criterion, result(vote("fail", line), of=criterion))
+        )
         return Override(
-            ts="", finding=found.fingerprint, reason="ok", by="Ada", email="", expires=TODAY
+            ts="", finding=found_value.fingerprint, reason="ok", by="Ada", email="", expires=TODAY
         )
 
     return Waivers(TODAY, tuple(override(*place) for place in places))
 
 
 def test_what_would_block_is_looked_at_again_or_nothing_as_the_rubric_says():
-    assert asked() == ["works:1", "works:5"]
-    assert asked(replace(RUBRIC, second_look="never")) == []
-    assert asked(replace(RUBRIC, pass_threshold=0.5)) == ["works:1", "works:5", "tested:2"], (
+    assert asked_lines() == ["works:1", "works:5"]
+    assert asked_lines(replace(RUBRIC, second_look="never")) == []
+    assert asked_lines(replace(RUBRIC, pass_threshold=0.5)) == ["works:1", "works:5", "tested:2"], (
         "the score blocks, too"
     )
 
 
 def test_a_criterion_that_only_advises_is_looked_at_as_if_it_would_block():
-    assert asked(advises=True) == ["works:1", "works:5"]
+    assert asked_lines(advises=True) == ["works:1", "works:5"]
 
 
 def test_what_people_let_pass_needs_no_second_look():
-    assert asked(waivers=waived((ASKED, 1))) == ["works:5"]
-    assert asked(waivers=waived((ASKED, 1), (ASKED, 5))) == []
+    assert asked_lines(waivers=waived((ASKED, 1))) == ["works:5"]
+    assert asked_lines(waivers=waived((ASKED, 1), (ASKED, 5))) == []
 
 
 @pytest.mark.parametrize(

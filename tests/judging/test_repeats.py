@@ -72,9 +72,12 @@ def test_each_request_that_a_judge_is_shown_counts_for_itself_and_our_lines_abov
         for turn, text in enumerate(texts, 1)
     ]
     requests = requests_of(requests_text(prompts, str))
-    assert [" ".join(one.split()) for one in requests] == ["Acquire ==== Initech", PRIVATE.strip()]
-    said = "Request 1, turn 1 of Claude Code session 1f3c: "
-    assert leave_out_repeats(f"{said}acquire Initech", requests, tuple) == said + LEFT_OUT
+    assert [" ".join(request.split()) for request in requests] == [
+        "Acquire ==== Initech",
+        PRIVATE.strip(),
+    ]
+    said_text = "Request 1, turn 1 of Claude Code session 1f3c: "
+    assert leave_out_repeats(f"{said_text}acquire Initech", requests, tuple) == said_text + LEFT_OUT
 
 
 def test_a_long_prompt_and_a_long_change_cost_little() -> None:

@@ -126,9 +126,11 @@ def asking(tmp_path, environ) -> Iterator[Callable[..., Asking]]:
 
         def begin(step: Callable[[MessagesRequest], Turn]) -> Asking:
             model = stack.enter_context(answering(step, repeat_last=True))
-            made = Asking(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
-            made.review()
-            return made
+            made_question = Asking(
+                Repo(tmp_path / "repo", environ), model.environ, model.script.requests
+            )
+            made_question.review()
+            return made_question
 
         yield begin
 
@@ -155,45 +157,54 @@ def looking(request: MessagesRequest) -> Turn:
 
 
 def test_what_a_judge_is_not_shown_asks_nothing_again(asking):
-    again = asking(judge)
-    assert {name: again(*files) for name, files in NOT_SHOWN.items()} == dict.fromkeys(NOT_SHOWN, 0)
+    second_question = asking(judge)
+    assert {name: second_question(*files) for name, files in NOT_SHOWN.items()} == dict.fromkeys(
+        NOT_SHOWN, 0
+    )
 
 
 def test_what_a_judge_is_shown_is_asked_about(asking):
-    again = asking(judge)
-    assert {name: again(*files) for name, files in SHOWN.items()} == dict.fromkeys(SHOWN, 1)
-    assert asked_about(again.requests[-1]) == ["errors-not-swallowed", "queries-are-bound"]
+    second_question = asking(judge)
+    assert {name: second_question(*files) for name, files in SHOWN.items()} == dict.fromkeys(
+        SHOWN, 1
+    )
+    assert asked_about(second_question.requests[-1]) == [
+        "errors-not-swallowed",
+        "queries-are-bound",
+    ]
 
 
 def test_nothing_outside_of_the_paths_is_shown_but_callers_and_tests_by_name(asking):
-    asked = asking(judge)
-    assert asked(change=CHANGE | {"db/a.sql": "SELECT 1;\n", "docs/more.md": "More.\n"}) == 1
-    assert "db/a.sql" in asked.requests[-1].all_text
-    assert "docs/more.md" not in asked.requests[-1].all_text
+    asked_question = asking(judge)
+    assert (
+        asked_question(change=CHANGE | {"db/a.sql": "SELECT 1;\n", "docs/more.md": "More.\n"}) == 1
+    )
+    assert "db/a.sql" in asked_question.requests[-1].all_text
+    assert "docs/more.md" not in asked_question.requests[-1].all_text
 
 
 MOVED = {"lib/more.py": "", "src/more.py": SWALLOWS}
 
 
 def test_a_file_that_moves_to_where_a_question_looks_is_shown_whole(asking):
-    asked = asking(judge)
-    assert asked(BASE | {"lib/more.py": SWALLOWS}, MOVED) == 1
-    assert "+|LIMIT_0 = 0" in asked.requests[-1].all_text
+    asked_question = asking(judge)
+    assert asked_question(BASE | {"lib/more.py": SWALLOWS}, MOVED) == 1
+    assert "+|LIMIT_0 = 0" in asked_question.requests[-1].all_text
 
 
 def test_a_quote_of_a_file_that_moves_there_holds(asking):
-    asked = asking(lambda _: answer(answers(fails(HANDLER | {"path": "src/more.py"}))))
-    (finding,) = asked.review(BASE | {"lib/more.py": SWALLOWS}, MOVED).findings
+    asked_question = asking(lambda _: answer(answers(fails(HANDLER | {"path": "src/more.py"}))))
+    (finding,) = asked_question.review(BASE | {"lib/more.py": SWALLOWS}, MOVED).findings
     assert (finding.path, finding.line) == ("src/more.py", 46)
 
 
 def test_a_line_that_a_move_removes_is_shown_and_counts_as_evidence(asking):
     removed = {"path": "src/more.py", "line": 40, "quote": "LIMIT_39 = 39", "side": "before"}
-    asked = asking(lambda _: answer(answers(fails(removed))))
+    asked_question = asking(lambda _: answer(answers(fails(removed))))
     moved = MOVED | {"src/more.py": SWALLOWS.replace("LIMIT_39 = 39\n", "")}
-    summary = asked.review(BASE | {"lib/more.py": SWALLOWS}, moved)
-    assert "    40        -|LIMIT_39 = 39" in asked.requests[-1].all_text
-    assert "           40 +|" in asked.requests[-1].all_text
+    summary = asked_question.review(BASE | {"lib/more.py": SWALLOWS}, moved)
+    assert "    40        -|LIMIT_39 = 39" in asked_question.requests[-1].all_text
+    assert "           40 +|" in asked_question.requests[-1].all_text
     assert summary.outcome == "fail"
 
 
@@ -201,11 +212,11 @@ def test_a_file_that_is_too_large_to_be_shown_whole_is_listed_and_its_changed_li
     asking,
 ):
     large = "".join(f"LIMIT_{number} = {number}\n" for number in range(60_000))
-    asked = asking(judge)
-    summary = asked.review(
+    asked_question = asking(judge)
+    summary = asked_question.review(
         BASE | {"lib/more.py": large}, MOVED | {"src/more.py": f"{large}LAST = 1\n"}
     )
-    assert "+|LAST = 1" in asked.requests[-1].all_text
+    assert "+|LAST = 1" in asked_question.requests[-1].all_text
     assert [
         (item.path, item.reason) for item in summary.unreviewed if item.path.startswith("src")
     ] == [("src/more.py", "moved here, and too large to be shown whole")]
@@ -216,51 +227,57 @@ def test_a_file_that_moves_into_the_scope_of_a_rubric_is_shown_whole(asking):
         ".vibe-gate/gate.toml": 'schema = 1\n[[scope]]\npaths = ["src/**"]\nrubrics = ["quality"]\n',
         ".vibe-gate/rubrics/quality.toml": RUBRIC.replace('paths = ["src/**"]\n', ""),
     }
-    asked = asking(judge)
-    assert asked(BASE | scoped | {"lib/more.py": SWALLOWS}, MOVED) == 1
-    assert "+|LIMIT_0 = 0" in asked.requests[-1].all_text
+    asked_question = asking(judge)
+    assert asked_question(BASE | scoped | {"lib/more.py": SWALLOWS}, MOVED) == 1
+    assert "+|LIMIT_0 = 0" in asked_question.requests[-1].all_text
 
 
 def test_a_file_that_leaves_a_labelled_case_is_shown_whole(asking):
-    asked = asking(judge)
+    asked_question = asking(judge)
     case = ".vibe-gate/cases/one/after/more.py"
     everywhere = {".vibe-gate/rubrics/quality.toml": RUBRIC.replace('paths = ["src/**"]\n', "")}
-    assert asked(BASE | everywhere | {case: SWALLOWS}, {case: "", "src/moved.py": SWALLOWS}) == 1
-    assert "+|LIMIT_0 = 0" in asked.requests[-1].all_text
+    assert (
+        asked_question(BASE | everywhere | {case: SWALLOWS}, {case: "", "src/moved.py": SWALLOWS})
+        == 1
+    )
+    assert "+|LIMIT_0 = 0" in asked_question.requests[-1].all_text
 
 
 def test_an_answer_about_a_moved_file_is_none_about_other_content(asking):
-    again = asking(judge)
+    second_question = asking(judge)
     inside = {"src/more.py": "", "src/moved.py": LOAD}
     other = LOAD.replace("LIMIT_0 = 0", "LIMIT_0 = 9")
-    assert again(BASE | {"src/more.py": LOAD}, inside) == 1
-    assert again(BASE | {"src/more.py": other}, inside | {"src/moved.py": other}) == 1
+    assert second_question(BASE | {"src/more.py": LOAD}, inside) == 1
+    assert second_question(BASE | {"src/more.py": other}, inside | {"src/moved.py": other}) == 1
 
 
 @pytest.mark.usefixtures("real_cli")
 def test_a_judge_that_used_tools_is_asked_again_about_other_trees(asking):
-    again = asking(looking)
-    assert (again(), again(*NOT_SHOWN["the base changed a file outside of the paths"])) == (0, 2)
+    second_question = asking(looking)
+    assert (
+        second_question(),
+        second_question(*NOT_SHOWN["the base changed a file outside of the paths"]),
+    ) == (0, 2)
 
 
 def test_a_fail_that_is_reused_has_its_finding_and_counts_as_from_the_cache(asking):
-    again = asking(lambda _: answer(answers(fails(HANDLER))))
-    first = again.review()
-    reused = again.review(*NOT_SHOWN["a caller stands a line further down"])
-    assert len(again.requests) == 1
+    second_question = asking(lambda _: answer(answers(fails(HANDLER))))
+    first = second_question.review()
+    reused = second_question.review(*NOT_SHOWN["a caller stands a line further down"])
+    assert len(second_question.requests) == 1
     assert (reused.exit_code, reused.findings) == (1, first.findings)
     assert queries.change_description(reused) == queries.change_description(first) == CHANGES
     assert (reused.cache.hits, reused.cache.misses, reused.cost.usd) == (1, 0, 0)
 
 
 def test_an_answer_whose_evidence_does_not_stand_in_the_change_is_asked_for_again(asking):
-    again = asking(lambda _: answer(answers(fails(HANDLER))))
+    second_question = asking(lambda _: answer(answers(fails(HANDLER))))
     with closing(
-        sqlite3.connect(again.repo.path / ".git/vibe-gate/state.db", isolation_level=None)
+        sqlite3.connect(second_question.repo.path / ".git/vibe-gate/state.db", isolation_level=None)
     ) as database:
         database.execute(
             "UPDATE answers SET answer = replace(answer, 'except OSError', 'except KeyError')"
         )
-    reused = again.review(*NOT_SHOWN["a caller stands a line further down"])
-    assert len(again.requests) == 2
+    reused = second_question.review(*NOT_SHOWN["a caller stands a line further down"])
+    assert len(second_question.requests) == 2
     assert reused.findings[0].evidence[0].quote == "except OSError:"

@@ -35,13 +35,13 @@ SHOP_TEST = "from shop import buy_all\n\n\ndef test_buy():\n    assert buy_all(1
 
 @pytest.fixture
 def repo(tmp_path, environ) -> Repo:
-    made = Repo(tmp_path / "repo", environ)
-    made.write("src/pay.py", PAY)
-    made.write("src/shop.py", SHOP)
-    made.write("tests/test_shop.py", SHOP_TEST)
-    made.write("notes.txt", "".join(f"line {number}\n" for number in range(100)))
-    made.commit("First")
-    return made
+    made_repo = Repo(tmp_path / "repo", environ)
+    made_repo.write("src/pay.py", PAY)
+    made_repo.write("src/shop.py", SHOP)
+    made_repo.write("tests/test_shop.py", SHOP_TEST)
+    made_repo.write("notes.txt", "".join(f"line {number}\n" for number in range(100)))
+    made_repo.commit("First")
+    return made_repo
 
 
 def around(repo: Repo) -> tuple[Surroundings, list[str]]:
@@ -80,7 +80,7 @@ def rows_about(facts: list[str], start: str) -> list[str]:
     return rows
 
 
-def shown(surroundings: Surroundings, path: str) -> list[str]:
+def shown_lines(surroundings: Surroundings, path: str) -> list[str]:
     lines = [line for hunk in surroundings.hunks[path] for line in hunk.lines]
     return [line.content.decode().rstrip("\n") for line in lines]
 
@@ -89,7 +89,7 @@ def test_the_head_of_a_long_function_is_shown_and_what_is_far_from_the_change_is
     repo.write("src/pay.py", PAY.replace("step_90 = 90", "step_90 = 0"))
     repo.commit("Change it")
     surroundings, _ = around(repo)
-    lines = shown(surroundings, "src/pay.py")
+    lines = shown_lines(surroundings, "src/pay.py")
     assert lines[0] == "def pay_order(order):"
     assert f"    step_{90 - AROUND_IN_FUNCTION} = {90 - AROUND_IN_FUNCTION}" in lines
     assert not {"    step_49 = 49", "def check_order(order):"} & set(lines)
@@ -103,7 +103,7 @@ def test_a_function_of_eighty_lines_is_shown_whole_with_the_head_of_its_class(re
     repo.commit("Add it")
     repo.write("src/basket.py", basket.replace("step_60 = 60", "step_60 = 0"))
     repo.commit("Change it")
-    lines = shown(around(repo)[0], "src/basket.py")
+    lines = shown_lines(around(repo)[0], "src/basket.py")
     assert lines[0] == "class Basket:"
     assert {f"        step_{number} = {number}" for number in range(60)} < set(lines)
 
@@ -113,7 +113,7 @@ def test_ten_lines_are_shown_where_no_function_encloses_the_change(repo):
     repo.write("notes.txt", lines.replace("line 50\n", "line fifty\n"))
     repo.commit("Change it")
     surroundings, facts = around(repo)
-    assert len(shown(surroundings, "notes.txt")) == 2 * AROUND + 2
+    assert len(shown_lines(surroundings, "notes.txt")) == 2 * AROUND + 2
     assert facts == [
         "test files of this change: none",
         "test files in the tree, by their names and folders: in tests",

@@ -63,8 +63,10 @@ def badge(
     *measured: Baseline, labels: tuple[Label, ...] = (), of: Rubric = CLEAR, **trust: Any
 ) -> TrustBadge:
     file = GateFile(schema=1, trust=Trust(**trust), model=ModelChoice(default="m"))
-    [made] = badges(Gate(file, (of,), "trusted", "", baselines=measured), labels, "m").values()
-    return made
+    [made_value] = badges(
+        Gate(file, (of,), "trusted", "", baselines=measured), labels, "m"
+    ).values()
+    return made_value
 
 
 @pytest.mark.parametrize(
@@ -86,13 +88,13 @@ def badge(
 def test_a_badge_says_what_is_known_of_this_question_as_this_model_is_asked_it(
     measured, of, state, sentence
 ):
-    made = badge(*measured, of=of)
-    assert (made.state, made.sentence, made.blocks) == (state, sentence, True), (
+    made_badge = badge(*measured, of=of)
+    assert (made_badge.state, made_badge.sentence, made_badge.blocks) == (state, sentence, True), (
         "block = always is the default"
     )
-    known = state in ("calibrated", "unsteady")
-    assert (made.defective, made.found, made.recall is not UNSET) == (
-        (30, 27, True) if known else (0, 0, False)
+    is_known = state in ("calibrated", "unsteady")
+    assert (made_badge.defective, made_badge.found, made_badge.recall is not UNSET) == (
+        (30, 27, True) if is_known else (0, 0, False)
     )
 
 
@@ -125,10 +127,10 @@ NEEDED = clean_needed(0, 0.05)
     ],
 )
 def test_a_judge_blocks_as_the_gate_trusts_it(trust, measured, labels, blocks):
-    made = badge(*measured, labels=tuple(map(wrong, range(labels))), **trust)
-    assert made.blocks is blocks
-    assert made.needed == (
-        clean_needed(made.blocked, 0.05) if trust.get("block") and not blocks else UNSET
+    made_badge = badge(*measured, labels=tuple(map(wrong, range(labels))), **trust)
+    assert made_badge.blocks is blocks
+    assert made_badge.needed == (
+        clean_needed(made_badge.blocked, 0.05) if trust.get("block") and not blocks else UNSET
     )
 
 
@@ -156,8 +158,12 @@ def test_a_judge_blocks_as_the_gate_trusts_it(trust, measured, labels, blocks):
 def test_a_wrong_finding_is_a_clean_change_that_was_blocked_and_a_right_one_is_none(
     labels, counted
 ):
-    made = badge(baseline(counts(60, 1)), labels=labels)
-    assert (made.wrong, made.blocked, made.clean) == (counted, 1 + counted, 60 + counted)
+    made_badge = badge(baseline(counts(60, 1)), labels=labels)
+    assert (made_badge.wrong, made_badge.blocked, made_badge.clean) == (
+        counted,
+        1 + counted,
+        60 + counted,
+    )
 
 
 def test_models_that_take_turns_are_one_judge():
@@ -167,8 +173,8 @@ def test_models_that_take_turns_are_one_judge():
         wrong(index, digest=turns.digest, model=name)
         for index, name in enumerate(("n", "m, n", "other"))
     )
-    made = badge(measured, labels=labels, of=turns)
-    assert (made.state, made.clean, made.wrong) == ("calibrated", 62, 2)
+    made_badge = badge(measured, labels=labels, of=turns)
+    assert (made_badge.state, made_badge.clean, made_badge.wrong) == ("calibrated", 62, 2)
 
 
 def test_what_is_built_in_has_no_badge():

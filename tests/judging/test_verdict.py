@@ -53,7 +53,8 @@ def rubric(*judged: str, name: str = "r", must: bool = True, votes: int = 1, **m
     """A check `secrets`, and judge criteria with these names."""
     check = Criterion(id="secrets", kind="check", check="no-secrets", must=must)
     criteria = (
-        Criterion(id=each, kind="judge", question="?", must=must, **more) for each in judged
+        Criterion(id=judged_entry, kind="judge", question="?", must=must, **more)
+        for judged_entry in judged
     )
     return Rubric(schema=1, id=name, votes=votes, criterion=(check, *criteria))
 
@@ -73,12 +74,14 @@ def checked(
     return CheckResults({(name, "secrets"): result}, found, dict.fromkeys(found, (name,)))
 
 
-def said(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
+def said_rubric_votes(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
     """The answers of a conversation about the criterion `clear`."""
     evidence = (
         CheckedEvidence(path="src/a.py", line=4, end_line=4, quote="pass", standing="holds"),
     )
-    votes = tuple(fail_vote(f"so {one}", *evidence, outcome=one, said=one) for one in outcomes)
+    votes = tuple(
+        fail_vote(f"so {outcome}", *evidence, outcome=outcome, said=outcome) for outcome in outcomes
+    )
     return RubricVotes(by_criterion={"clear": votes}, stopped=stopped)
 
 
@@ -109,20 +112,30 @@ REUSED = Answers(unasked=PassedInRun(run=7), chosen=True, reused={"r": 0.8})
 @pytest.mark.parametrize(
     ("answers", "outcome", "decided_by", "reason"),
     [
-        (answered(said("pass")), "pass", "unanimous", "so pass"),
-        (answered(said("fail")), "fail", "unanimous", "so fail"),
-        (answered(said("pass"), asked=frozenset()), "pass", "cache", "so pass"),
+        (answered(said_rubric_votes("pass")), "pass", "unanimous", "so pass"),
+        (answered(said_rubric_votes("fail")), "fail", "unanimous", "so fail"),
+        (answered(said_rubric_votes("pass"), asked=frozenset()), "pass", "cache", "so pass"),
         # Asked with and without the message: the worse answer.
-        (answered(said("pass"), said("fail")), "fail", "unanimous", "so fail"),
-        (answered(said("fail"), said("pass")), "fail", "unanimous", "so fail"),
-        (answered(said(stopped=BUDGET)), "abstain", "none", BUDGET.reason),
+        (
+            answered(said_rubric_votes("pass"), said_rubric_votes("fail")),
+            "fail",
+            "unanimous",
+            "so fail",
+        ),
+        (
+            answered(said_rubric_votes("fail"), said_rubric_votes("pass")),
+            "fail",
+            "unanimous",
+            "so fail",
+        ),
+        (answered(said_rubric_votes(stopped=BUDGET)), "abstain", "none", BUDGET.reason),
         (answered(RubricVotes(by_criterion={}, stopped=BUDGET)), "abstain", "none", BUDGET.reason),
         (UNASKED, "abstain", "none", "not asked: no API key"),
         (CHOSEN, "not_applicable", "none", "not asked: --no-judge"),
         (REUSED, "not_applicable", "cache", "passed in run 7; not asked again"),
         # What was answered about another rubric only.
         (
-            Answers(by_rubric={"other": (said("fail"),)}, unasked=NoKey()),
+            Answers(by_rubric={"other": (said_rubric_votes("fail"),)}, unasked=NoKey()),
             "abstain",
             "none",
             "not asked: no API key",
@@ -137,13 +150,19 @@ def test_a_judged_criterion_is_what_was_answered_about_it(answers, outcome, deci
 
 
 def test_a_rubric_with_three_votes_needs_two_that_agree():
-    made = verdict(answered(said("pass", "fail")), rubric("clear", votes=3)).rubrics[0].criteria[1]
-    assert (made.outcome, made.decided_by) == ("abstain", "majority")
+    criterion = (
+        verdict(answered(said_rubric_votes("pass", "fail")), rubric("clear", votes=3))
+        .rubrics[0]
+        .criteria[1]
+    )
+    assert (criterion.outcome, criterion.decided_by) == ("abstain", "majority")
 
 
 def test_a_criterion_that_no_changed_file_concerns_is_not_applicable_whatever_was_answered():
     judged = (
-        verdict(answered(said("fail")), rubric("clear", paths=("docs/**",))).rubrics[0].criteria[1]
+        verdict(answered(said_rubric_votes("fail")), rubric("clear", paths=("docs/**",)))
+        .rubrics[0]
+        .criteria[1]
     )
     assert (judged.outcome, judged.decided_by) == ("not_applicable", "none")
     assert judged.reason == "no changed file matches its paths"
@@ -164,21 +183,25 @@ def test_a_pass_taken_from_a_receipt_has_the_score_of_then_and_no_other_outcome_
 @pytest.mark.parametrize(
     ("check", "answers", "intact", "outcome", "code"),
     [
-        ("pass", answered(said("pass")), True, "pass", 0),
-        ("pass", answered(said("fail")), True, "fail", 1),
+        ("pass", answered(said_rubric_votes("pass")), True, "pass", 0),
+        ("pass", answered(said_rubric_votes("fail")), True, "fail", 1),
         ("fail", UNASKED, True, "fail", 1),
         ("pass", UNASKED, True, "inconclusive", 3),
         ("pass", CHOSEN, True, "pass", 0),
-        ("error", answered(said("pass")), True, "error", 3),
-        ("pass", answered(said("pass")), False, "error", 5),
-        ("pass", answered(said("fail")), False, "error", 5),
+        ("error", answered(said_rubric_votes("pass")), True, "error", 3),
+        ("pass", answered(said_rubric_votes("pass")), False, "error", 5),
+        ("pass", answered(said_rubric_votes("fail")), False, "error", 5),
     ],
 )
 def test_the_run_comes_out_as_its_rubrics_do_if_what_was_reviewed_is_still_there(
     check, answers, intact, outcome, code
 ):
-    made = verdict(answers, checks=checked(check), intact=intact)
-    assert (made.outcome, made.exit_code, made.intact) == (outcome, code, intact)
+    made_verdict = verdict(answers, checks=checked(check), intact=intact)
+    assert (made_verdict.outcome, made_verdict.exit_code, made_verdict.intact) == (
+        outcome,
+        code,
+        intact,
+    )
 
 
 BLOCKS = PolicyFile(file(".vibe-gate/gate.toml"), "block")
@@ -223,20 +246,21 @@ def override(name: str) -> Override:
     ],
 )
 def test_a_change_of_the_gate_needs_the_word_of_a_person(impact, waivers, answers, code, messages):
-    made = verdict(answered(said(answers)), waivers=waivers, impact=impact)
-    assert (made.exit_code, made.needs_approval) == (
+    made_verdict = verdict(answered(said_rubric_votes(answers)), waivers=waivers, impact=impact)
+    assert (made_verdict.exit_code, made_verdict.needs_approval) == (
         code,
         bool(impact.needs_approval and code in (1, 4)),
     )
     assert [
-        finding.message[: len(text)] for finding, text in zip(made.findings, messages, strict=True)
+        finding.message[: len(text)]
+        for finding, text in zip(made_verdict.findings, messages, strict=True)
     ] == messages
-    assert len(made.waivers) == sum("by" in text for text in messages)
+    assert len(made_verdict.waivers) == sum("by" in text for text in messages)
 
 
 def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_blocks():
     judged = rubric("clear")
-    plain = verdict(answered(said("fail")), judged)
+    plain = verdict(answered(said_rubric_votes("fail")), judged)
     (finding,) = plain.findings
     assert (finding.level, finding.path, finding.line, len(finding.fingerprint)) == (
         "failure",
@@ -245,10 +269,12 @@ def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_bl
         16,
     )
     waived = verdict(
-        answered(said("fail")), judged, waivers=Waivers(TODAY, (override(finding.fingerprint),))
+        answered(said_rubric_votes("fail")),
+        judged,
+        waivers=Waivers(TODAY, (override(finding.fingerprint),)),
     )
     assert (waived.outcome, waived.findings[0].level) == ("pass", "notice")
-    assert [one.finding for one in waived.waivers] == [finding.fingerprint]
+    assert [waiver.finding for waiver in waived.waivers] == [finding.fingerprint]
     assert waived.rubrics[0].criteria[1].outcome == "fail"
     said_of_it = f"{finding.fingerprint}: overridden by Ada <ada@x> until 2026-03-01: meant"
     assert (plain.notes, waived.notes) == ((), (said_of_it,))
@@ -285,22 +311,24 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
     answers = Answers(by_rubric={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
     facts = facts_of((one("a", must=True), one("b", must=False)))
     counted = count_answers(facts, CLEAN, CheckResults({}, ()), answers)
-    made = verdict_of(counted, NOBODY, ())
-    assert [rubric.outcome for rubric in made.rubrics] == ["fail", "pass"]
-    assert [(finding.line, finding.level) for finding in made.findings] == [
+    made_verdict = verdict_of(counted, NOBODY, ())
+    assert [rubric.outcome for rubric in made_verdict.rubrics] == ["fail", "pass"]
+    assert [(finding.line, finding.level) for finding in made_verdict.findings] == [
         (1, "failure"),
         (2, "warning"),
     ]
-    assert [finding.rubrics for finding in made.findings] == [("a",), ("b",)]
-    let_pass = Waivers(TODAY, (override(made.findings[0].fingerprint),))
+    assert [finding.rubrics for finding in made_verdict.findings] == [("a",), ("b",)]
+    let_pass = Waivers(TODAY, (override(made_verdict.findings[0].fingerprint),))
     waived = verdict_of(counted, let_pass, ())
     assert (waived.outcome, [rubric.score for rubric in waived.rubrics]) == (
         "pass",
-        [1.0, made.rubrics[1].score],
+        [1.0, made_verdict.rubrics[1].score],
     )
     assert [bool(finding.waiver) for finding in waived.findings] == [False, True]
-    shown = [queries.is_waived(rubric.id, "clear", waived.findings) for rubric in waived.rubrics]
-    assert shown == [True, False]
+    are_waived = [
+        queries.is_waived(rubric.id, "clear", waived.findings) for rubric in waived.rubrics
+    ]
+    assert are_waived == [True, False]
 
 
 def test_of_two_rubrics_that_share_the_id_of_a_check_a_waiver_of_the_ones_findings_keeps_the_other_blocking():
@@ -309,8 +337,11 @@ def test_of_two_rubrics_that_share_the_id_of_a_check_a_waiver_of_the_ones_findin
         checked("fail", "s", replace(FOUND, line=9, message="other")),
     )
     findings, raised_by = first.findings + second.findings, {**first.raised_by, **second.raised_by}
-    both = CheckResults(first.results | second.results, findings, raised_by)
-    assert blocking_check(both, Waivers(TODAY, (override(NAMED.fingerprint),))) == "secrets"
+    both_check_results = CheckResults(first.results | second.results, findings, raised_by)
+    assert (
+        blocking_check(both_check_results, Waivers(TODAY, (override(NAMED.fingerprint),)))
+        == "secrets"
+    )
     alone = CheckResults(first.results, findings, raised_by)
     assert blocking_check(alone, Waivers(TODAY, (override(NAMED.fingerprint),))) is None
 
@@ -320,14 +351,14 @@ def test_a_waived_finding_stands_behind_those_that_block():
         path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="first"
     )
     checks = checked("fail", "r", two)
-    blocked = verdict(answered(said("fail")), checks=checks)
-    assert [one.message for one in blocked.findings] == ["first", "so fail"]
+    blocked = verdict(answered(said_rubric_votes("fail")), checks=checks)
+    assert [finding.message for finding in blocked.findings] == ["first", "so fail"]
     waived = verdict(
-        answered(said("fail")),
+        answered(said_rubric_votes("fail")),
         checks=checks,
         waivers=Waivers(TODAY, (override(blocked.findings[0].fingerprint),)),
     )
-    assert [(one.level, one.criterion) for one in waived.findings] == [
+    assert [(finding.level, finding.criterion) for finding in waived.findings] == [
         ("failure", "clear"),
         ("notice", "secrets"),
     ]
@@ -391,21 +422,26 @@ KNOWN = CommitsReviewed(count=2)
     ],
 )
 def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, unasked, chosen):
-    made = rubric("clear")
+    made_rubric = rubric("clear")
     other = Criterion(
         id="other", kind="check", check="forbidden-pattern", options={"pattern": "x"}, must=True
     )
-    made = replace(made, criterion=(made.criterion[0], other, *made.criterion[1:]))
+    made_rubric = replace(
+        made_rubric, criterion=(made_rubric.criterion[0], other, *made_rubric.criterion[1:])
+    )
     (ours,) = checked("fail" if check in ("fail", "both") else "pass").results.values()
     theirs = replace(
         ours, id="other", outcome="fail" if check in ("fail elsewhere", "both") else "pass"
     )
     checks = CheckResults({("r", "secrets"): ours, ("r", "other"): theirs}, ())
-    found = without_asking(
-        ReviewRequest(Selection("commit"), **wanted), facts_of((made,)), checks, NOBODY
+    found_answers = without_asking(
+        ReviewRequest(Selection("commit"), **wanted), facts_of((made_rubric,)), checks, NOBODY
     )
-    assert (found and found.unasked, found and found.chosen) == (unasked, chosen)
-    assert found is None or found.by_rubric == {}
+    assert (
+        found_answers and found_answers.unasked,
+        found_answers and found_answers.chosen,
+    ) == (unasked, chosen)
+    assert found_answers is None or found_answers.by_rubric == {}
 
 
 @pytest.mark.parametrize(
@@ -421,32 +457,36 @@ def test_what_other_reviews_cover_is_not_asked_again_at_a_push_unless_that_is_fo
     covered, force, check, unasked
 ):
     mode = HookMode("pre-push", find_reviews=lambda: covered)
-    asked = ReviewRequest(Selection("commit"), force=force, mode=mode)
-    found = without_asking(
-        asked, facts_of((rubric("clear"),), by_agent=True), checked(check), NOBODY
+    review_request = ReviewRequest(Selection("commit"), force=force, mode=mode)
+    found_answers = without_asking(
+        review_request, facts_of((rubric("clear"),), by_agent=True), checked(check), NOBODY
     )
-    assert (found and found.unasked) == unasked
+    assert (found_answers and found_answers.unasked) == unasked
 
 
 def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks():
-    asked = ReviewRequest(Selection("commit"), mode=HookMode("pre-commit"))
+    review_request = ReviewRequest(Selection("commit"), mode=HookMode("pre-commit"))
     assert (
-        without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked("pass"), NOBODY)
+        without_asking(
+            review_request, facts_of((rubric("clear"),), by_agent=True), checked("pass"), NOBODY
+        )
         is None
     )
-    found = without_asking(asked, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY)
-    assert found is not None
-    assert (found.unasked, found.chosen) == (NoQuestion(), True)
+    found_answers = without_asking(
+        review_request, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY
+    )
+    assert found_answers is not None
+    assert (found_answers.unasked, found_answers.chosen) == (NoQuestion(), True)
 
 
 def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():
     half = RubricVotes(by_criterion={"clear": (), "short": ()})
     answers = Answers(
         by_rubric={
-            "new": (said("pass"), said("fail")),
-            "old": (said("pass"),),
-            "both": (said("pass"), said("fail")),
-            "half": (half, said("pass")),
+            "new": (said_rubric_votes("pass"), said_rubric_votes("fail")),
+            "old": (said_rubric_votes("pass"),),
+            "both": (said_rubric_votes("pass"), said_rubric_votes("fail")),
+            "half": (half, said_rubric_votes("pass")),
         },
         asked=frozenset(("new", "both", "half")),
         cached=frozenset(("old", "both")),

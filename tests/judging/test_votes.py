@@ -52,17 +52,17 @@ class Votes:
             RUBRIC.replace("schema = 1\n", f"schema = 1\n{keys}\n"),
         )
         with answering(*steps) as model:
-            done = self.walk(self.environ | model.environ, **request)
+            result = self.walk(self.environ | model.environ, **request)
             self.asked = list(model.script.requests)
             assert not model.script.unexpected
-        return done
+        return result
 
     def walk(self, environ: dict[str, str], **request: object) -> Review:
-        asked = ReviewRequest(LAST, definitions="worktree", **request)
+        review_request = ReviewRequest(LAST, definitions="worktree", **request)
         start = self.repo.path
         return asyncio.run(
             review_around(
-                asked,
+                review_request,
                 start=start,
                 environment=read_environment(environ),
                 clock=lambda: datetime.now(UTC),
@@ -85,11 +85,11 @@ def cast(summary: Summary) -> list[list[str]]:
 
 def in_turn(*given: dict) -> list[Callable[[MessagesRequest], Step]]:
     """Steps that answer each request, whichever comes first."""
-    lock, left = threading.Lock(), list(given)
+    lock, left_entries = threading.Lock(), list(given)
 
     def step(_: MessagesRequest) -> Step:
         with lock:
-            return answer(left.pop(0))
+            return answer(left_entries.pop(0))
 
     return [step] * len(given)
 
@@ -103,8 +103,8 @@ def test_raising_votes_from_one_to_three_pays_for_two_and_lowering_them_for_none
     ).summary  # the third is asked what is open
     assert (len(votes.asked), cast(summary)) == (2, [["fail", "pass", "fail"], ["pass", "pass"]])
     assert (summary.cache.hits, summary.cache.misses, summary.exit_code) == (2, 2, 1)
-    again = votes("votes = 3").summary
-    assert (cast(again), again.cost.usd) == (cast(summary), 0)
+    second_summary = votes("votes = 3").summary
+    assert (cast(second_summary), second_summary.cost.usd) == (cast(summary), 0)
     assert cast(votes("votes = 1").summary) == [["fail"], ["pass"]]
 
 
@@ -145,13 +145,13 @@ def test_a_model_that_is_gone_is_replaced_by_the_fallback_which_is_said_and_kept
         )
 
     keys = 'model = "model-a"\nfallback = "model-c"'
-    done = votes(keys, *[step] * 3)
-    assert (done.summary.exit_code, [asked.body["model"] for asked in votes.asked][-1]) == (
+    result = votes(keys, *[step] * 3)
+    assert (result.summary.exit_code, [request.body["model"] for request in votes.asked][-1]) == (
         0,
         "model-c",
     )
-    assert [vote.model for vote in done.summary.rubrics[0].criteria[0].votes] == ["model-c"]
-    (note,) = (note for note in done.notes if "instead of" in note)
+    assert [vote.model for vote in result.summary.rubrics[0].criteria[0].votes] == ["model-c"]
+    (note,) = (note for note in result.notes if "instead of" in note)
     assert note.startswith("model-c was asked instead of model-a: HTTP 404: ")
     assert votes(keys).summary.exit_code == 0
     assert votes.asked == []
@@ -165,16 +165,22 @@ def test_a_model_that_is_gone_is_replaced_by_the_fallback_which_is_said_and_kept
 def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_again_in_a_repeated_run(
     votes,
 ):
-    more = {f"src/m{number}.py": f"x = {number}\n" for number in range(8)}
-    votes.repo.commit(**more)
+    more_fields = {f"src/m{number}.py": f"x = {number}\n" for number in range(8)}
+    votes.repo.commit(**more_fields)
 
     def orders(requests: Iterable[MessagesRequest]) -> set[tuple[str, ...]]:
-        return {tuple(re.findall(r"==== (src/m\d.py)", asked.all_text)) for asked in requests}
+        return {
+            tuple(re.findall(r"==== (src/m\d.py)", asked_request.all_text))
+            for asked_request in requests
+        }
 
     votes("votes = 9", *in_turn(*[PASSES] * 5))
     first, tops = (
         orders(votes.asked),
-        [re.findall(r"\[([a-z-]+)\] D", asked.all_text)[0] for asked in votes.asked],
+        [
+            re.findall(r"\[([a-z-]+)\] D", asked_request.all_text)[0]
+            for asked_request in votes.asked
+        ],
     )
     assert len(first) == len(votes.asked) == 5
     assert set(tops) == {*NAMES}
@@ -193,9 +199,11 @@ def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds
         votes.repo.write(".vibe-gate/rubrics/quality.toml", rubric)
         with answering(*[answer(PASSES, usage=Usage(10, 5, 0, 90))] * 4) as model:
             summary = votes.walk(votes.environ | model.environ, max_cost_usd=1.0).summary
-        for asked in model.script.requests:
-            assert asked.body["system"][-1]["cache_control"]
-            beginnings.append(json.dumps([asked.body["tools"], asked.body["system"]]))
+        for asked_request in model.script.requests:
+            assert asked_request.body["system"][-1]["cache_control"]
+            beginnings.append(
+                json.dumps([asked_request.body["tools"], asked_request.body["system"]])
+            )
     assert len(beginnings) >= 3
     assert len(set(beginnings)) == 1
     cached = summary.cost.cache_read_tokens
@@ -218,20 +226,22 @@ def test_what_may_be_many_or_dear_is_said_before_it_is_paid(votes):
 
 
 def vote(**outcomes: str) -> CastVote:
-    by_criterion = {name: Vote(outcome=one, said=one, reason="") for name, one in outcomes.items()}
+    by_criterion = {
+        name: Vote(outcome=entry, said=entry, reason="") for name, entry in outcomes.items()
+    }
     return CastVote(by_criterion=by_criterion, model="m")
 
 
 def test_votes_count_in_the_order_of_their_numbers_until_they_settle_the_outcome():
-    kept = {1: vote(a="fail", b="pass"), 2: vote(a="pass", b="pass"), 4: vote(a="fail")}
+    kept_fields = {1: vote(a="fail", b="pass"), 2: vote(a="pass", b="pass"), 4: vote(a="fail")}
     outcomes = {
-        name: [one.outcome for one in votes]
-        for name, votes in count_votes(("a", "b"), 3, kept).items()
+        name: [vote_entry.outcome for vote_entry in votes]
+        for name, votes in count_votes(("a", "b"), 3, kept_fields).items()
     }
     assert outcomes == {"a": ["fail", "pass"], "b": ["pass", "pass"]}
-    assert settle_question(("a", "b"), 3, kept) is None
-    assert settle_question(("a", "b"), 1, kept).by_criterion.keys() == {"a", "b"}
-    assert settle_question((), 1, kept) is None
+    assert settle_question(("a", "b"), 3, kept_fields) is None
+    assert settle_question(("a", "b"), 1, kept_fields).by_criterion.keys() == {"a", "b"}
+    assert settle_question((), 1, kept_fields) is None
 
 
 def test_a_vote_that_does_not_count_says_nothing_of_lines_that_speak_to_the_reviewer():

@@ -74,8 +74,8 @@ def applied(
 
 def test_without_waivers_a_failed_must_blocks_with_its_finding():
     without = applied(("fail", "pass", "pass"), [finding("a")])
-    [shown] = without.findings
-    assert (shown.level, shown.message, shown.fingerprint) == (
+    [shown_text] = without.findings
+    assert (shown_text.level, shown_text.message, shown_text.fingerprint) == (
         "failure",
         "bad",
         finding("a").fingerprint,
@@ -88,9 +88,9 @@ def test_what_only_advised_and_is_waived_would_not_have_blocked():
     results = [replace(result(name, "fail"), trust=advises) for name in "abc"]
     findings = [finding(name) for name in "abc"]
     (unwaived,) = decided(results, findings, Waivers(TODAY)).rubrics
-    assert [one.would_block for one in unwaived.criteria] == [True] * 3
+    assert [criterion.would_block for criterion in unwaived.criteria] == [True] * 3
     (rubric,) = decided(results, findings, Waivers(TODAY, (override(finding("a")),))).rubrics
-    assert (rubric.outcome, [one.would_block for one in rubric.criteria]) == (
+    assert (rubric.outcome, [criterion.would_block for criterion in rubric.criteria]) == (
         "pass",
         [UNSET, True, True],
     )
@@ -134,8 +134,10 @@ def test_a_waiver_holds_until_its_last_day(expires, outcome):
 
 
 def test_what_is_not_waived_counts_as_before():
-    both = applied(("fail", "pass", "fail"), [finding("a"), finding("c")], override(finding("a")))
-    assert (both.rubrics[0].outcome, both.rubrics[0].score) == ("fail", 0.5)
+    applied_pair = applied(
+        ("fail", "pass", "fail"), [finding("a"), finding("c")], override(finding("a"))
+    )
+    assert (applied_pair.rubrics[0].outcome, applied_pair.rubrics[0].score) == ("fail", 0.5)
 
 
 def test_abstentions_and_errors_cannot_be_waived():
@@ -175,19 +177,19 @@ def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
 
 
 def test_what_lets_a_criterion_pass_is_said_once_for_each_sentence():
-    one, two, other = finding("a", 1), finding("a", 2), finding("b", 1)
+    finding_entry, two, other = finding("a", 1), finding("a", 2), finding("b", 1)
     waivers = Waivers(
         TODAY,
-        (override(one), override(two), override(other)),
+        (override(finding_entry), override(two), override(other)),
         (Suppression(reason="x", criterion="c"),),
     )
-    said = "overridden by Ada <ada@x> until 2026-03-01: it | is"
-    assert waiver_sentence("r", "a", [one, two, other], waivers) == said
+    said_text = "overridden by Ada <ada@x> until 2026-03-01: it | is"
+    assert waiver_sentence("r", "a", [finding_entry, two, other], waivers) == said_text
     assert (
         waiver_sentence("r", "c", [other, finding("c")], waivers)
         == "suppressed by the repository: x"
     )
-    assert waiver_sentence("r", "a", [one, finding("a", 3)], waivers) == ""
+    assert waiver_sentence("r", "a", [finding_entry, finding("a", 3)], waivers) == ""
 
 
 def test_the_gate_itself_is_waived_by_its_fingerprint_only():
@@ -208,5 +210,5 @@ def test_the_gate_itself_is_waived_by_its_fingerprint_only():
     ],
 )
 def test_an_agent_is_known_by_its_environment_or_address(environ, emails, found):
-    said = agent_behind(agents_in(environ), emails)
-    assert said == found if not found else found in said
+    named_agent = agent_behind(agents_in(environ), emails)
+    assert named_agent == found if not found else found in named_agent

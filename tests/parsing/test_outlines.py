@@ -137,13 +137,20 @@ def outlines() -> dict[str, FileOutline | None]:
 def test_functions_definitions_and_imports_are_known(outlines, sample):
     file_outline = outlines[sample.path]
     assert file_outline is not None
-    (function,) = [found for found in file_outline.definitions if found.name == "total"]
+    (function,) = [
+        found_definition
+        for found_definition in file_outline.definitions
+        if found_definition.name == "total"
+    ]
     lines = sample.text.split("\n")
     body_lines = [number for number, line in enumerate(lines, 1) if _BODY.search(line)]
     assert (function.first, function.last) == sample.place
     assert function.parameters == sample.parameters
     assert file_outline.enclosing(body_lines[0]) == function
-    assert {found.name for found in file_outline.definitions} == {"total", *sample.others}
+    assert {found_definition.name for found_definition in file_outline.definitions} == {
+        "total",
+        *sample.others,
+    }
     assert tuple(row.text for row in file_outline.imports) == sample.imports
 
 
@@ -162,7 +169,10 @@ def test_lines_are_those_of_git_whatever_the_characters():
     file_outline = outline("a.py", text)
     assert file_outline is not None
     assert file_outline.names["x"] == (4,)
-    assert [(found.first, found.last) for found in file_outline.definitions[-1:]] == [(3, 4)]
+    assert [
+        (found_definition.first, found_definition.last)
+        for found_definition in file_outline.definitions[-1:]
+    ] == [(3, 4)]
 
 
 def test_a_test_of_javascript_is_a_function_without_a_name():

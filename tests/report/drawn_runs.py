@@ -46,9 +46,9 @@ class Growing:
         name += self.attack
         number = len(self.nodes)
         took = {"stage": STAGE_MS, "judge": JUDGE_MS}.get(kind, CHECKS_MS) * (1 + number % 3)
-        added = max((self.ends[one] for one in after), default=BEGAN)
+        added = max((self.ends[after_entry] for after_entry in after), default=BEGAN)
         start = added + WAIT_MS * (number % 3)
-        self.edges += [(one, name) for one in after]
+        self.edges += [(after_entry, name) for after_entry in after]
         self.ends[name] = added if outcome == "skipped" else start + took
         if outcome != "skipped":
             self.times[name] = NodeTime(added, start, start + took)
@@ -78,13 +78,13 @@ class Growing:
         rubrics: Sequence[str] = QUALITY,
     ) -> str:
         """A gate with its checks and judges, which it lasts as long as."""
-        made = self.add(name, "gate", after, outcome)
-        self.ends[made] = self.times[made].start
-        checks = self.add(f"{name}-checks", "checks", [made])
+        made_result = self.add(name, "gate", after, outcome)
+        self.ends[made_result] = self.times[made_result].start
+        checks = self.add(f"{name}-checks", "checks", [made_result])
         judges = [self.add(f"{name}-{rubric}", "judge", [checks]) for rubric in rubrics]
-        self.ends[made] = max(self.ends[judge] for judge in judges)
-        self.times[made] = replace(self.times[made], end=self.ends[made])
-        return made
+        self.ends[made_result] = max(self.ends[judge] for judge in judges)
+        self.times[made_result] = replace(self.times[made_result], end=self.ends[made_result])
+        return made_result
 
     def _turn(self, node: str, kind: str, number: int, start: int, end: int) -> TurnView:
         step = (end - start) // 4
@@ -119,10 +119,15 @@ class Growing:
             for model in MODELS
         }
         cost = Cost(usd=sum(self.usd.values()), basis="known", by_node=self.usd, by_model=by_model)
-        told = summary(
+        told_summary = summary(
             outcome="fail", exit_code=1, findings=(finding(),), cost=cost, run_id=graph.run_id
         )
-        return View(told, graph=add_outcomes(graph, told), times=self.times, turns=self.turns)
+        return View(
+            told_summary,
+            graph=add_outcomes(graph, told_summary),
+            times=self.times,
+            turns=self.turns,
+        )
 
 
 def review(attack: str = "") -> View:
@@ -148,10 +153,10 @@ def workflow(parts: int, attack: str = "") -> View:
         if part % 5 == 4:
             last = run.add(f"repair-{part:02}", "stage", [last], "skipped")
         else:
-            for again in ("", "-b", "-c"):
-                fixed = run.add(f"fix-{part:02}{again}", "stage", [last])
+            for text in ("", "-b", "-c"):
+                fixed = run.add(f"fix-{part:02}{text}", "stage", [last])
                 last = run.gate(
-                    f"until-{part:02}{again}", [fixed], "pass" if again == "-c" else "fail"
+                    f"until-{part:02}{text}", [fixed], "pass" if text == "-c" else "fail"
                 )
         ends.append(last)
     joined = [run.add(f"join-{at}", "stage", ends[at : at + 3]) for at in range(0, parts, 3)]
@@ -162,7 +167,7 @@ def workflow(parts: int, attack: str = "") -> View:
 HERE, GONE = "1" * 16, "2" * 16
 
 
-def said(name: str, text: str = "Gone.") -> ReportedFinding:
+def earlier_finding(name: str, text: str = "Gone.") -> ReportedFinding:
     """A finding of an earlier round."""
     return ReportedFinding(
         fingerprint=name,
@@ -178,27 +183,32 @@ def said(name: str, text: str = "Gone.") -> ReportedFinding:
 def looked_again(attack: str = "") -> dict[str, RoundRecord]:
     """Three gates; the first finding was fixed by the second and is back in the third."""
     first = RoundRecord(
-        number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
+        number=1,
+        counts=RoundCounts(new=2),
+        new=(earlier_finding(HERE, "Here."), earlier_finding(GONE, f"Gone.{attack}")),
     )
-    fixed = (said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
+    fixed = (earlier_finding(HERE, "Here."), earlier_finding(GONE, f"Gone.{attack}"))
     second = RoundRecord(number=2, after="review", counts=RoundCounts(fixed=2), fixed=fixed)
     counts = RoundCounts(new=1, unanswered=1)
-    third = RoundRecord(number=3, after="until", counts=counts, new=(said(HERE, "Here."),), back=(HERE,),
-                      unanswered=(said(GONE, attack or "Gone."),))  # fmt: skip
+    third = RoundRecord(number=3, after="until", counts=counts, new=(earlier_finding(HERE, "Here."),), back=(HERE,),
+                      unanswered=(earlier_finding(GONE, attack or "Gone."),))  # fmt: skip
     return {"review": first, "until": second, "until-b": third}
 
 
 def rounds(attack: str = "") -> View:
     """A run whose gates looked three times, after another run about the same change."""
-    told = summary(outcome="fail", exit_code=1, findings=(finding("Here.", fingerprint=HERE),))
-    graph = Graph(
-        told.run_id, tuple(Node(id=name, kind="gate", outcome="fail") for name in looked_again())
+    told_summary = summary(
+        outcome="fail", exit_code=1, findings=(finding("Here.", fingerprint=HERE),)
     )
-    fixed = (said(GONE, f"Gone.{attack}"),)
-    since = RoundRecord(number=2, after="20260101T030405006Z-abcdef01", new=(said(HERE),), fixed=fixed,
+    graph = Graph(
+        told_summary.run_id,
+        tuple(Node(id=name, kind="gate", outcome="fail") for name in looked_again()),
+    )
+    fixed = (earlier_finding(GONE, f"Gone.{attack}"),)
+    since = RoundRecord(number=2, after="20260101T030405006Z-abcdef01", new=(earlier_finding(HERE),), fixed=fixed,
                       counts=RoundCounts(new=1, fixed=1))  # fmt: skip
     return View(
-        told,
+        told_summary,
         graph=graph,
         gates=looked_again(attack),
         rounds=(looked_again(attack),),

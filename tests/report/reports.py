@@ -130,7 +130,7 @@ def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -
         counterexample=COUNTEREXAMPLE,
         changes="A refused transfer returns 0 instead of raising BankError.",
     )
-    made = summary(
+    made_summary = summary(
         key=head, outcome="fail", exit_code=1, findings=findings,
         files=(changed("src/ledger/transfer.py", 4, 1), changed("src/ledger/rights.py", 1, 0),
                changed("CLAUDE.md", 1, 0), changed("tests/fixtures/keys.py", 1, 0),
@@ -152,7 +152,9 @@ def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -
                   by_model={"claude-sonnet-5": 0.0208, "house-model-1": 0.0104}),
         cache=CacheUse(hits=1, misses=3),
     )  # fmt: skip
-    return replace(made, change=replace(made.change, base_commit=BASE, head_commit=head))
+    return replace(
+        made_summary, change=replace(made_summary.change, base_commit=BASE, head_commit=head)
+    )
 
 
 def links(head: str) -> Links:
@@ -179,21 +181,21 @@ def second() -> Report:
     back.
     """
     before = _findings()
-    fresh = finding("The retry sends the transfer twice if its answer is lost.", line=41,
+    new_finding = finding("The retry sends the transfer twice if its answer is lost.", line=41,
                     path="src/ledger/transfer.py", criterion="retries-are-safe",
                     fingerprint="abcdabcdabcdabcd")  # fmt: skip
     old = finding("This name says little.", path="src/ledger/transfer.py", line=38, level="warning",
                   criterion="names-are-clear", fingerprint="dcbadcbadcbadcba")  # fmt: skip
-    asked = (criterion("retries-are-safe", "fail", kind="judge", reason=fresh.message),
+    criteria = (criterion("retries-are-safe", "fail", kind="judge", reason=new_finding.message),
              criterion("names-are-clear", "fail", kind="judge", must=False, reason=old.message),
              criterion("no-invisible-unicode", reason="No invisible character among the added lines."))  # fmt: skip
-    here = (before[0], fresh, old, *before[2:])
-    told = next_round(
-        first_round(before, FIRST).state, here, SECOND,
-        touched=lambda found: found == fresh, blocking=lambda found: found.level == "failure",
+    local_entries = (before[0], new_finding, old, *before[2:])
+    told_round = next_round(
+        first_round(before, FIRST).state, local_entries, SECOND,
+        touched=lambda found: found == new_finding, blocking=lambda found: found.level == "failure",
     )  # fmt: skip
     return Report(
-        summary=_summary(SECOND, here, *asked, TESTS), notes=(), round=told, links=links(SECOND), patch=PATCH,
+        summary=_summary(SECOND, local_entries, *criteria, TESTS), notes=(), round=told_round, links=links(SECOND), patch=PATCH,
         artifact="summary", number=12,
         review=f"{BASE[:12]}...{SECOND[:12]}",
     )  # fmt: skip
@@ -204,9 +206,13 @@ def passed() -> Report:
                 changes="A refused transfer is logged, and raises BankError as before.")  # fmt: skip
     logged = criterion("errors-not-swallowed", kind="judge", reason=vote.reason, votes=(vote,))
     cost = Cost(usd=0.0041, basis="known", input_tokens=9_000, output_tokens=80)
-    made = summary(findings=(), cost=cost, rubrics=(rubric(criterion("no-secrets"), logged),))
-    made = replace(made, change=replace(made.change, head_commit=FIRST), key=FIRST)
-    return Report(made, (), first_round((), FIRST), links=links(FIRST), artifact="summary")
+    made_summary = summary(
+        findings=(), cost=cost, rubrics=(rubric(criterion("no-secrets"), logged),)
+    )
+    made_summary = replace(
+        made_summary, change=replace(made_summary.change, head_commit=FIRST), key=FIRST
+    )
+    return Report(made_summary, (), first_round((), FIRST), links=links(FIRST), artifact="summary")
 
 
 CALIBRATED = TrustBadge(
@@ -221,23 +227,25 @@ def advised() -> Report:
     """
     waits = replace(CALIBRATED, blocks=False, needed=115)
     unknown = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False)
-    found = (finding(SWALLOWED, level="warning", path="src/ledger/transfer.py", line=43,
+    findings = (finding(SWALLOWED, level="warning", path="src/ledger/transfer.py", line=43,
                      fingerprint="3f9a1c2b4d5e6f70"),
              finding("A new name says little.", level="warning", criterion="names-are-clear",
                      fingerprint="dcbadcbadcbadcba"))  # fmt: skip
-    asked = (judged("errors-not-swallowed", "fail", SWALLOWED, said="fail", trust=waits),
+    criterion_results = (judged("errors-not-swallowed", "fail", SWALLOWED, said="fail", trust=waits),
              judged("names-are-clear", "fail", "A new name says little.", said="fail", trust=unknown),
              judged("retries-are-safe", "pass", "No retry changed.", said="pass", trust=CALIBRATED))  # fmt: skip
-    return told(summary(findings=found, rubrics=(weighed(criterion(), *asked),)))
+    return first_report(
+        summary(findings=findings, rubrics=(weighed(criterion(), *criterion_results),))
+    )
 
 
-def told(made: Summary, **more: Any) -> Report:
+def first_report(summary: Summary, **more: Any) -> Report:
     """The first comment about a summary."""
-    change = replace(made.change, head_commit=FIRST, base_commit=BASE)
-    made = replace(made, change=change, key=FIRST)
+    change = replace(summary.change, head_commit=FIRST, base_commit=BASE)
+    summary = replace(summary, change=change, key=FIRST)
     review = f"{BASE[:12]}...{FIRST[:12]}"
     return Report(
-        made, (), first_round(made.findings, FIRST), links(FIRST), artifact="summary", review=review,
+        summary, (), first_round(summary.findings, FIRST), links(FIRST), artifact="summary", review=review,
         **more,
     )  # fmt: skip
 
@@ -263,12 +271,12 @@ def undecided(
 ) -> Report:  # fmt: skip
     """The comment of a run whose first question is undecided."""
     is_error = outcome == "error"
-    asked = judged(
+    judged_question = judged(
         "errors-not-swallowed", "error" if is_error else "abstain", reason, said=said, cause=cause
     )
-    return told(
+    return first_report(
         summary(
-            outcome=outcome, exit_code=3, rubrics=(weighed(asked, *beside),),
+            outcome=outcome, exit_code=3, rubrics=(weighed(judged_question, *beside),),
             files=tuple(changed(f"src/file{n}.py") for n in range(files)),
             unreviewed=tuple(unseen(f"src/file{n}.py", reason, cause) for n in range(files)),
         ),
@@ -281,15 +289,15 @@ def changed_gate(**more: Any) -> Summary:
 
 
 def _unasked(cause: Cause) -> Summary:
-    asked = open_question("errors-not-swallowed", cause, "not_applicable")
-    return summary(rubrics=(rubric(criterion(), asked),))
+    asked_question = open_question("errors-not-swallowed", cause, "not_applicable")
+    return summary(rubrics=(rubric(criterion(), asked_question),))
 
 
 def _waiting(cause: Cause) -> Summary:
-    asked = [open_question(name, cause) for name in ("a", "b", "c", "d", "e")]
+    questions = [open_question(name, cause) for name in ("a", "b", "c", "d", "e")]
     return failed(
         0, found=(finding("TODO", criterion="no-todo"),), unreviewed=(unseen(reason=cause.reason, cause=cause),),
-        rubrics=(weighed(criterion("no-todo", "fail"), *asked),),
+        rubrics=(weighed(criterion("no-todo", "fail"), *questions),),
     )  # fmt: skip
 
 
@@ -301,47 +309,47 @@ BUDGET = BudgetReached(limit_usd=0.5)
 
 CASES = {
     "passed": passed,
-    "passed with warnings": lambda: told(
+    "passed with warnings": lambda: first_report(
         summary(
             findings=(finding(level="warning"),),
             rubrics=(weighed(criterion(weight=3), criterion("errors-not-swallowed", "fail", must=False)),),
         )
     ),
     "passed, and judges only advised": advised,
-    "passed by checks": lambda: told(_unasked(NoJudge())),
-    "passed, in a clone without a key": lambda: told(_unasked(NoKey())),
-    "nothing to review": lambda: told(summary(run_id="", rubrics=())),
+    "passed by checks": lambda: first_report(_unasked(NoJudge())),
+    "passed, in a clone without a key": lambda: first_report(_unasked(NoKey())),
+    "nothing to review": lambda: first_report(summary(run_id="", rubrics=())),
     "failed": first,
     "failed, round two": second,
-    "failed for a secret": lambda: told(
+    "failed for a secret": lambda: first_report(
         failed(0, found=(finding("GitHub token (ghp_...)", criterion="no-secrets"),),
                rubrics=(rubric(criterion("no-secrets", "fail"), outcome="fail", score=0.0),))
     ),
-    "failed by its score": lambda: told(
+    "failed by its score": lambda: first_report(
         failed(1, found=(finding("A new name says little.", criterion="names-are-clear"),), rubrics=(weighed(
             criterion(),
             judged("errors-not-swallowed", "fail", "the handler hides the error", said="fail", must=False, weight=2),
             judged("names-are-clear", "fail", "A new name says little.", said="fail", must=False),
         ),))
     ),
-    "failed in mode warn": lambda: told(failed(), blocks=False),
-    "failed a check, questions wait": lambda: told(_waiting(CheckFails(check="no-todo"))),
-    "gate changed": lambda: told(changed_gate()),
-    "gate changed, approval lapsed": lambda: told(
+    "failed in mode warn": lambda: first_report(failed(), blocks=False),
+    "failed a check, questions wait": lambda: first_report(_waiting(CheckFails(check="no-todo"))),
+    "gate changed": lambda: first_report(changed_gate()),
+    "gate changed, approval lapsed": lambda: first_report(
         changed_gate(),
         remarks=(f"1 approval does not count: @bob (of {BASE[:12]}: needs a new approval).",),
     ),
-    "gate changed, no key": lambda: told(
+    "gate changed, no key": lambda: first_report(
         replace(unanswered(NoKey()).summary, exit_code=4, policy_changes=(policy(),))
     ),
-    "gate changed, judge undecided": lambda: told(
+    "gate changed, judge undecided": lambda: first_report(
         replace(CASES["judge undecided"]().summary, exit_code=4, policy_changes=(policy(),))
     ),
-    "gate changed, by a fork": lambda: told(
+    "gate changed, by a fork": lambda: first_report(
         replace(unanswered(NoKey()).summary, exit_code=4, policy_changes=(policy(),)), fork=True
     ),
-    "gate changed, failed": lambda: told(failed(1, policy_changes=(policy(),))),
-    "gate changed and approved": lambda: told(
+    "gate changed, failed": lambda: first_report(failed(1, policy_changes=(policy(),))),
+    "gate changed and approved": lambda: first_report(
         summary(findings=(APPROVED,), policy_changes=(policy(), policy("CLAUDE.md", "warn")))
     ),
     "no key": lambda: unanswered(NoKey()),
@@ -371,17 +379,17 @@ CASES = {
         "The caller is not shown. Missing: who calls load.",
         judged("names-are-clear", "abstain", BUDGET.reason, cause=BUDGET), said="abstain",
     ),
-    "nothing decided": lambda: told(
+    "nothing decided": lambda: first_report(
         summary(outcome="inconclusive", exit_code=3, rubrics=(weighed(
             judged("names-are-clear", "abstain", "The glossary is not shown.", said="abstain", must=False, weight=2),
         ),))
     ),
-    "check not run": lambda: told(
+    "check not run": lambda: first_report(
         summary(outcome="error", exit_code=3,
                 rubrics=(rubric(criterion(
                     "lint", "error", reason="ruff: not found.", cause=ProgramMissing(program="ruff")
                 ), outcome="error", coverage=0.0),))
     ),
-    "files moved": lambda: told(summary(outcome="error", exit_code=5)),
+    "files moved": lambda: first_report(summary(outcome="error", exit_code=5)),
 }  # fmt: skip
 """What a reader may be told, by the reason for it."""

@@ -55,8 +55,11 @@ DECIDES = quoted("src/ledger/receipt.py", 31, "    if sent == 0: return NOTHING_
 
 def spread_finding(**more) -> Finding:
     """One defect with three places, and an unchanged line that decides it."""
-    first, *others = QUOTES
-    places = [FindingPlace(path=one.path, line=one.line, end_line=one.line) for one in others]
+    first, *other_entries = QUOTES
+    places = [
+        FindingPlace(path=other_entry.path, line=other_entry.line, end_line=other_entry.line)
+        for other_entry in other_entries
+    ]
     values = {
         "path": first.path,
         "fingerprint": "3f9a1c2b4d5e6f70",

@@ -69,17 +69,17 @@ def test_a_comment_may_stand_at_the_lines_of_one_hunk(path, start, end, side, ho
 
 
 def test_added_lines_are_known():
-    made = read_anchors(PATCH)
-    assert [made.touches("src/a.py", line, line) for line in (1, 2, 3, 4)] == [
+    anchors = read_anchors(PATCH)
+    assert [anchors.touches("src/a.py", line, line) for line in (1, 2, 3, 4)] == [
         False,
         True,
         True,
         False,
     ]
-    assert made.touches("src/a.py", 1, 2)
-    assert made.touches("src/a.py", 1, 10**9)
-    assert made.names("gone.py")
-    assert not made.names("other.py")
+    assert anchors.touches("src/a.py", 1, 2)
+    assert anchors.touches("src/a.py", 1, 10**9)
+    assert anchors.names("gone.py")
+    assert not anchors.names("other.py")
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_added_lines_are_known():
     ],
 )
 def test_a_hunk_that_does_not_add_up_has_no_anchors(hunk):
-    made = read_anchors(b"diff --git a/f b/f\n--- a/f\n+++ b/f\n" + hunk)
+    anchors = read_anchors(b"diff --git a/f b/f\n--- a/f\n+++ b/f\n" + hunk)
     assert not any(
-        made.holds("f", line, line, side) for line in range(6) for side in ("LEFT", "RIGHT")
+        anchors.holds("f", line, line, side) for line in range(6) for side in ("LEFT", "RIGHT")
     )
 
 
 def test_lines_that_look_like_headers_are_lines():
     body = b"--- a/other\n+++ b/other\n@@ -1 +1 @@\ndiff --git a/x b/x".split(b"\n")
     hunk = b"@@ -0,0 +1,4 @@\n" + b"".join(b"+" + line + b"\n" for line in body)
-    made = read_anchors(b"diff --git a/f b/f\n--- /dev/null\n+++ b/f\n" + hunk)
-    assert made.holds("f", 1, 4)
-    assert made.touches("f", 1, 1)
-    assert not made.names("other")
+    anchors = read_anchors(b"diff --git a/f b/f\n--- /dev/null\n+++ b/f\n" + hunk)
+    assert anchors.holds("f", 1, 4)
+    assert anchors.touches("f", 1, 1)
+    assert not anchors.names("other")
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,6 @@ def test_names_are_read_as_git_writes_them(tmp_path, name):
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"one\ntwo\n")
     git("add", ".")
-    made = read_anchors(git("diff", "--cached"))
-    assert made.holds(paths.quote(name), 1, 2)
-    assert made.touches(paths.quote(name), 2, 2)
+    anchors = read_anchors(git("diff", "--cached"))
+    assert anchors.holds(paths.quote(name), 1, 2)
+    assert anchors.touches(paths.quote(name), 2, 2)

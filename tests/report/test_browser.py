@@ -54,11 +54,11 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 @pytest.fixture(scope="module")
 def room():
     """The script that makes the pictures; its page is the one that is looked at."""
-    found = importlib.util.spec_from_file_location(
+    spec = importlib.util.spec_from_file_location(
         "comment_pictures", ROOT / "docs" / "images" / "comment.py"
     )
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -67,11 +67,11 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
     text = room.github_page(markdown, LOOK)
     meta = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     page.write_text(text.replace('<meta charset="utf-8">', meta, 1))
-    seen = re.search(
+    search = re.search(
         r"<pre id=\"seen\">(.*?)</pre>", room.browse(page, "--dump-dom", width=width), re.DOTALL
     )
-    assert seen is not None
-    return json.loads(html.unescape(seen[1]))
+    assert search is not None
+    return json.loads(html.unescape(search[1]))
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,12 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
 )
 def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, made):
     markdown = made()
-    seen = look(room, tmp_path, markdown, room.COLUMN + 32)
-    assert [seen["folds"], seen["closed"], seen["open"]] == [markdown.count("<details>")] * 3
-    assert (seen["wide"], seen["scrolled"], seen["page"]) == ([], 0, True)
-    assert (seen["asked"], seen["fetched"]) == ([], [])
+    seen_result = look(room, tmp_path, markdown, room.COLUMN + 32)
+    assert [seen_result["folds"], seen_result["closed"], seen_result["open"]] == [
+        markdown.count("<details>")
+    ] * 3
+    assert (seen_result["wide"], seen_result["scrolled"], seen_result["page"]) == ([], 0, True)
+    assert (seen_result["asked"], seen_result["fetched"]) == ([], [])
 
 
 def test_the_text_of_every_finding_can_be_seen(room, tmp_path):

@@ -25,14 +25,14 @@ HOSTILE = "\x1b[31m\u202egnp\u200b\n" + "名" * 60
 
 def entry(day: int, outcome: str, author: str = "human") -> RunEntry:
     code = {"pass": 0, "fail": 1}.get(outcome, 3)
-    about = {
+    details = {
         "outcome": outcome,
         "exit_code": code,
         "author": author,
         "workflow": "review",
         "cost_usd": 0.5,
     }
-    return RunEntry(f"202601{day:02}T120000000Z-0000000{day % 10}", "k", **about)
+    return RunEntry(f"202601{day:02}T120000000Z-0000000{day % 10}", "k", **details)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,11 @@ def test_in_a_narrow_terminal_columns_go_before_a_run_id_is_cut(width, heads):
     rows = run_list.render_run_table(runs, datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=True)
     first, run, _ = run_list.drop_wide_columns(rows, width)
     assert (
-        " ".join(one.strip() for one in first if one.strip() not in ("outcome", "run", "title"))
+        " ".join(
+            first_entry.strip()
+            for first_entry in first
+            if first_entry.strip() not in ("outcome", "run", "title")
+        )
         == heads
     )
     assert run[-2:] == ["20260101T120000100", "(uncommitted)"]

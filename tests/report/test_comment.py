@@ -47,11 +47,13 @@ RENDERED = {
     "advised.md": lambda: render_comment(reports.advised()),
     "passed.md": lambda: render_comment(reports.passed()),
     "openings.md": lambda: "\n\n".join(
-        f"<!-- {name} -->\n{opened(made())}" for name, made in reports.CASES.items()
+        f"<!-- {name} -->\n{opened(made_value())}" for name, made_value in reports.CASES.items()
     ),
     "job-summary.md": lambda: render_job_summary(reports.second(), LOST),
     "check-run.md": lambda: make_check_run(reports.first()).summary,
-    "review-comments.md": lambda: "\n---\n\n".join(one.body for one in comments(reports.first())),
+    "review-comments.md": lambda: "\n---\n\n".join(
+        comment.body for comment in comments(reports.first())
+    ),
     "accepted-comment.md": lambda: mark_accepted(comments(reports.first())[0].body, GROUNDS),
     "commands.txt": lambda: render_workflow_commands(reports.first(), "TOKEN", LOST),
 }
@@ -83,19 +85,19 @@ def without_state(text: str) -> str:
 
 
 def big(findings: int, patch: str = "") -> Report:
-    found = tuple(
+    found_entries = tuple(
         finding(f"finding {n} " + "which says a good deal " * 9, line=n + 1, path=f"src/{'deep/' * 9}file{n}.py",
                 fingerprint=f"{n:016x}", level="failure" if n % 4 == 0 else "warning")
         for n in range(findings)
     )  # fmt: skip
-    made = failed(
-        0, 200, found=found, policy_changes=(policy(),) * 30, unreviewed=(unseen(),) * 2000
+    failure = failed(
+        0, 200, found=found_entries, policy_changes=(policy(),) * 30, unreviewed=(unseen(),) * 2000
     )
     head = reports.FIRST
     return Report(
-        made,
+        failure,
         ("a note",) * 50,
-        first_round(found, head),
+        first_round(found_entries, head),
         links=reports.links(head),
         patch=patch,
         artifact="summary",
@@ -123,11 +125,11 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     report = big(findings, patch)
     body = render_comment(report, LOST * 50)
     assert len(body.encode()) <= MAX_COMMENT
-    told = body.count("\n- **failure**") + body.count("\n- **warning**")
+    told_result = body.count("\n- **failure**") + body.count("\n- **warning**")
     missing = re.search(
         r"\*\*([\d,]+) more findings\*\* did not fit: see \[the job's summary\]\(", body
     )
-    assert told + (int(missing[1].replace(",", "")) if missing else 0) == findings
+    assert told_result + (int(missing[1].replace(",", "")) if missing else 0) == findings
     assert body.count("<details>") == body.count("</details>")
     assert len(re.findall(r"(?m)^```", body)) % 2 == 0
     assert "Run this review in a clone" in body
@@ -177,21 +179,21 @@ def test_what_is_decided_why_and_what_to_do_are_said_in_sixty_words(case):
 def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
     diff = 'diff --git "a/\\303\\244" "b/\\303\\244"\nindex 1..2\n--- "a/\\303\\244"\n+++ b/x\n@@ -1 +1 @@\n--- x\n+++ y\n'
     change = replace(policy("ä"), diff=diff)
-    body = render_comment(reports.told(summary(exit_code=4, policy_changes=(change,))))
+    body = render_comment(reports.first_report(summary(exit_code=4, policy_changes=(change,))))
     assert "```diff\n@@ -1 +1 @@\n--- x\n+++ y\n```" in body
     assert "<code>ä</code>" in body and "303" not in body.partition("<!-- vibe-gate:state")[0]
 
 
 def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it():
-    report = reports.told(summary(unreviewed=(unseen(reason="no criterion asks a judge"),)))
-    asked = reports.told(reports.CASES["no key"]().summary)
+    report = reports.first_report(summary(unreviewed=(unseen(reason="no criterion asks a judge"),)))
+    asked_result = reports.first_report(reports.CASES["no key"]().summary)
     for text in (
         render_comment,
         lambda one: render_sarif(one.summary),
         lambda one: render_screen(one.summary, (), 80).plain,
     ):
         assert not re.search("(?i)not judged|no judge saw|asks a judge", text(report))
-        assert re.search("(?i)not judged|no judge saw", text(asked))
+        assert re.search("(?i)not judged|no judge saw", text(asked_result))
 
 
 @pytest.mark.parametrize(("case", "reason"), [("key refused", "does not accept the key"), ("overload", "overloaded"),
@@ -205,11 +207,11 @@ def test_why_questions_have_no_answer_is_in_sight_and_in_the_fold(case, reason):
 
 
 def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
-    for name, made in reports.CASES.items():
-        body = render_comment(made())
+    for name, made_value in reports.CASES.items():
+        body = render_comment(made_value())
         assert "see above" not in body, name
         assert "\\|" not in body, name
-        assert not re.search(r"Details:|Failed to|attempts", opened(made())), name
+        assert not re.search(r"Details:|Failed to|attempts", opened(made_value())), name
     folded = render_comment(reports.CASES["answer without its form"]()).partition("<details>")[2]
     assert "Details: Failed to provide valid structured output after 5 attempts" in folded
     assert (
@@ -218,20 +220,24 @@ def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
 
 
 def test_no_case_contradicts_the_arithmetic():
-    for name, made in reports.CASES.items():
-        for one in made().summary.rubrics:
-            real = weighed(*one.criteria)
-            assert (one.outcome, one.coverage) == (real.outcome, real.coverage), name
-            assert not queries.has_score(one) or one.score == real.score, name
+    for name, made_value in reports.CASES.items():
+        for rubric in made_value().summary.rubrics:
+            real = weighed(*rubric.criteria)
+            assert (rubric.outcome, rubric.coverage) == (real.outcome, real.coverage), name
+            assert not queries.has_score(rubric) or rubric.score == real.score, name
 
 
 def test_a_rubric_without_a_verdict_has_no_score():
-    made = reports.CASES["judge undecided"]()
-    assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in render_comment(made)
-    assert "score" not in render_comment(made) + render_verdict_page(made.summary)
-    beside = replace(made.summary.rubrics[0], id="other", score=0.1)
-    both = replace(reports.CASES["failed by its score"]().summary, exit_code=1)
-    assert queries.lowest_score(replace(both, rubrics=(*both.rubrics, beside))) == 0.25
+    made_result = reports.CASES["judge undecided"]()
+    assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in render_comment(
+        made_result
+    )
+    assert "score" not in render_comment(made_result) + render_verdict_page(made_result.summary)
+    beside = replace(made_result.summary.rubrics[0], id="other", score=0.1)
+    copy_of_both = replace(reports.CASES["failed by its score"]().summary, exit_code=1)
+    assert (
+        queries.lowest_score(replace(copy_of_both, rubrics=(*copy_of_both.rubrics, beside))) == 0.25
+    )
 
 
 @pytest.mark.parametrize("made", [render_comment, render_job_summary])
@@ -279,31 +285,35 @@ def test_annotations_stand_at_new_and_open_findings_and_the_rest_is_in_the_summa
         ("tests/fixtures/keys.py", 3, "notice"),
     ]
     assert run.annotations[1].raw_details.startswith("Counterexample: transfer(account, -5)")
-    whole = first_round((finding("too many lines", path="", line=0),), reports.FIRST)
-    assert "too many lines" in make_check_run(replace(report, round=whole)).summary
+    whole_round = first_round((finding("too many lines", path="", line=0),), reports.FIRST)
+    assert "too many lines" in make_check_run(replace(report, round=whole_round)).summary
 
 
 def test_review_comments_stand_only_at_lines_of_the_diff_and_only_for_new_findings():
-    made = comments(reports.first())
-    assert [(one.path, one.start_line, one.line, one.side) for one in made] == [
+    made_comments = comments(reports.first())
+    assert [
+        (comment.path, comment.start_line, comment.line, comment.side) for comment in made_comments
+    ] == [
         ("src/ledger/transfer.py", 43, 44, "RIGHT"),
         ("src/ledger/rights.py", 13, 13, "RIGHT"),
     ]
-    assert [read_finding_marker(one.body) for one in made] == [one.fingerprint for one in made]
-    assert [one.line for one in comments(reports.second())] == [41]
+    assert [read_finding_marker(comment.body) for comment in made_comments] == [
+        comment.fingerprint for comment in made_comments
+    ]
+    assert [comment.line for comment in comments(reports.second())] == [41]
 
 
 def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
     body = comments(reports.first())[0].body
-    made = mark_fixed(body, reports.SECOND, reports.links(reports.SECOND))
-    assert made.splitlines()[1].startswith(
+    fixed = mark_fixed(body, reports.SECOND, reports.links(reports.SECOND))
+    assert fixed.splitlines()[1].startswith(
         f"**Fixed** at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/"
     )
-    assert reports.SWALLOWED in made
-    assert read_finding_marker(made) == read_finding_marker(body)
-    assert is_marked_fixed(made)
+    assert reports.SWALLOWED in fixed
+    assert read_finding_marker(fixed) == read_finding_marker(body)
+    assert is_marked_fixed(fixed)
     assert not is_marked_fixed(body)
-    assert mark_fixed(made, "c" * 40) == made
+    assert mark_fixed(fixed, "c" * 40) == fixed
     assert mark_fixed("somebody else's comment", "c" * 40) == "somebody else's comment"
 
 
@@ -311,12 +321,14 @@ def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
     "edit", [str.rstrip, lambda body: body.replace("\n", "\r\n"), lambda body: body + "\n\n"]
 )
 def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
-    told = render_comment(reports.first())
-    held = read_comment_state(told)
-    assert held is not None
-    assert read_comment_state(edit(told)) == held
+    comment = render_comment(reports.first())
+    comment_state = read_comment_state(comment)
+    assert comment_state is not None
+    assert read_comment_state(edit(comment)) == comment_state
     first = first_round(reports.first().summary.findings, reports.FIRST).state
-    assert [one.fingerprint for one in held.findings] == [one.fingerprint for one in first.findings]
+    assert [finding_entry.fingerprint for finding_entry in comment_state.findings] == [
+        finding_entry.fingerprint for finding_entry in first.findings
+    ]
 
 
 @pytest.mark.parametrize(
@@ -346,8 +358,10 @@ def test_commands_are_ten_of_each():
 
 
 def test_a_command_escapes_what_would_end_it():
-    told = finding("50% off, a::b", path="a,b:c.py", criterion="x,y:z")
-    report = Report(failed(found=(told,), findings=0), (), first_round((told,), reports.FIRST))
+    told_finding = finding("50% off, a::b", path="a,b:c.py", criterion="x,y:z")
+    report = Report(
+        failed(found=(told_finding,), findings=0), (), first_round((told_finding,), reports.FIRST)
+    )
     assert (
         "::error file=a%2Cb%3Ac.py,line=41,endLine=41,title=x%2Cy%3Az::50%25 off, a::b"
         in render_workflow_commands(report, "T")

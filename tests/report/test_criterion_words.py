@@ -8,7 +8,7 @@ import re
 
 import pytest
 from msgspec.structs import replace
-from reports import told
+from reports import first_report
 from summaries import criterion, failed, finding, rubric, summary, waived, waiver
 
 from vibe_gate.domain.summary import Summary
@@ -47,7 +47,7 @@ def screen_row(run: Summary) -> str:
 
 
 def comment_row(run: Summary) -> str:
-    [row] = re.findall(r"^\| `works`.*$", render_comment(told(run)), re.MULTILINE)
+    [row] = re.findall(r"^\| `works`.*$", render_comment(first_report(run)), re.MULTILINE)
     return row
 
 

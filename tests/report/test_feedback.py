@@ -21,24 +21,30 @@ def label(
 
 
 def test_the_newest_word_on_each_finding_is_counted_and_the_table_fits_80_columns():
-    found = {("quality", "kept"): {f"{n:016x}" for n in range(6)}, ("quality", LONG): {"f" * 16}}
-    said = [
+    found_fields = {
+        ("quality", "kept"): {f"{n:016x}" for n in range(6)},
+        ("quality", LONG): {"f" * 16},
+    }
+    labels = [
         label(0, True), label(1, True), label(2, False), label(1, False, minutes=2, by="@ada"),
         label(1, True, minutes=1), label(77, True),
     ]  # fmt: skip
-    long, kept = count_feedback(found, said)
+    long, kept_value = count_feedback(found_fields, labels)
     assert (long.criterion, long.found, long.unanswered, long.precision) == (LONG, 1, 1, None)
-    assert (kept.found, kept.right, kept.wrong, kept.unanswered) == (7, 2, 2, 3), (
-        "of a run that is gone, too"
-    )
-    assert kept.precision is not None and (
-        round(kept.precision.low, 3),
-        round(kept.precision.high, 3),
+    assert (kept_value.found, kept_value.right, kept_value.wrong, kept_value.unanswered) == (
+        7,
+        2,
+        2,
+        3,
+    ), "of a run that is gone, too"
+    assert kept_value.precision is not None and (
+        round(kept_value.precision.low, 3),
+        round(kept_value.precision.high, 3),
     ) == (
         0.068,
         0.932,
     )
-    table = [*render_feedback_table([long, kept])]
+    table = [*render_feedback_table([long, kept_value])]
     assert table[1:] == [
         "findings of                       found  right  wrong   open  right, 95 %",
         "quality",

@@ -52,24 +52,24 @@ def cases(made) -> dict[str, str]:
         assert int(suite.get("tests")) == len(suite)
         for kind, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
             assert int(suite.get(count)) == len(suite.findall(f"testcase/{kind}"))
-    found = ((case.get("name"), case.find("*[@type]")) for case in tree.iter("testcase"))
+    found_rows = ((case.get("name"), case.find("*[@type]")) for case in tree.iter("testcase"))
     return {
-        name: "passed" if said is None else f"{said.tag}: {said.get('type')}"
-        for name, said in found
+        name: "passed" if said_text is None else f"{said_text.tag}: {said_text.get('type')}"
+        for name, said_text in found_rows
     }
 
 
 def entries(made) -> list[dict]:
-    found = json.loads(render_code_quality(made))
-    for entry in found:
-        wanted = {"description", "check_name", "fingerprint", "severity", "location"}
-        assert entry.keys() - {"other_locations"} == wanted
+    found_document = json.loads(render_code_quality(made))
+    for entry in found_document:
+        wanted_names = {"description", "check_name", "fingerprint", "severity", "location"}
+        assert entry.keys() - {"other_locations"} == wanted_names
         assert entry["severity"] in {"info", "minor", "major", "critical", "blocker"}
         assert entry["location"]["path"]
         assert not entry["location"]["path"].startswith("/")
         assert entry["location"]["lines"]["begin"] >= 1
-    assert len({entry["fingerprint"] for entry in found}) == len(found)
-    return found
+    assert len({entry["fingerprint"] for entry in found_document}) == len(found_document)
+    return found_document
 
 
 RUNS = {
@@ -102,22 +102,22 @@ def test_any_text_is_valid_in_every_format(text, line, level):
     proof = Proof(status="proven", reason=text, path=path, test=text, command=text)
     look = SecondLook(outcome="refuted", said="refuted", reason=text)
     quote = CheckedEvidence(path=path, line=1, end_line=1, quote=text, standing="holds")
-    found = finding(
+    found_finding = finding(
         text, line=line, path=path, criterion=text, level=level, proof=proof, second_look=look,
         other_places=(FindingPlace(path=path, line=line + 1, end_line=0),), also=(quote,),
         counterexample=text, remark="answer",
     )  # fmt: skip
     bad = criterion("held", "fail", reason=text)
-    made = failed(
+    failure = failed(
         0,
         0,
-        found=(found,),
+        found=(found_finding,),
         rubrics=(rubric(bad, outcome="fail"),),
         unreviewed=(unseen(text, text),),
     )
-    log(made)
-    cases(made)
-    entries(made)
+    log(failure)
+    cases(failure)
+    entries(failure)
 
 
 def test_a_sarif_result_has_place_level_rule_and_fingerprint():
@@ -153,8 +153,8 @@ def test_what_has_no_place_is_a_notification_and_so_is_what_nobody_saw():
             unreviewed=(unseen(),),
         )
     )
-    told = run["invocations"][0]["toolExecutionNotifications"]
-    assert [one["message"]["text"] for one in told] == [
+    notifications = run["invocations"][0]["toolExecutionNotifications"]
+    assert [notification["message"]["text"] for notification in notifications] == [
         "too many lines",
         "No judge saw this: the budget was reached",
     ]
@@ -170,12 +170,12 @@ def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
 
 
 def test_sarif_tells_what_would_go_wrong():
-    made = first().summary
-    bare = replace(made, findings=(replace(made.findings[0], message="It hides"),))
+    made_summary = first().summary
+    bare = replace(made_summary, findings=(replace(made_summary.findings[0], message="It hides"),))
     assert (
         log(bare)["results"][0]["message"]["text"] == f"It hides. Counterexample: {COUNTEREXAMPLE}"
     )
-    assert log(made)["results"][0]["message"]["text"].endswith(
+    assert log(made_summary)["results"][0]["message"]["text"].endswith(
         f"nothing. Counterexample: {COUNTEREXAMPLE}"
     )
 
@@ -189,12 +189,12 @@ def test_a_remark_of_a_sarif_result_stands_within_its_sentence():
 
 
 def test_sarif_keeps_the_gravest_and_counts_the_rest():
-    found = [finding("a warning", line=n + 1, level="warning") for n in range(5_000)]
-    run = log(failed(0, 0, found=(*found, finding("the grave one"))))
+    findings = [finding("a warning", line=n + 1, level="warning") for n in range(5_000)]
+    run = log(failed(0, 0, found=(*findings, finding("the grave one"))))
     assert run["results"][0]["message"]["text"] == "the grave one"
     assert len(run["results"]) == 5_000
-    told = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
-    assert told.startswith("1 more results are left out")
+    told_text = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    assert told_text.startswith("1 more results are left out")
 
 
 def test_a_junit_case_fails_exactly_where_the_run_does():
@@ -202,8 +202,8 @@ def test_a_junit_case_fails_exactly_where_the_run_does():
     kinds = [criterion("ok"), criterion("bad", "fail"), criterion("waived", "fail"), criterion("open", "abstain"),
              criterion("broken", "error"), criterion("out-of-scope", "not_applicable")]  # fmt: skip
     lenient = rubric(criterion("minor", "fail", must=False), id="lenient")
-    made = failed(0, 0, found=(overridden,), rubrics=(rubric(*kinds, outcome="fail"), lenient))
-    assert cases(made) == {
+    failure = failed(0, 0, found=(overridden,), rubrics=(rubric(*kinds, outcome="fail"), lenient))
+    assert cases(failure) == {
         "verdict": "failure: fail",
         "ok": "passed",
         "bad": "failure: fail",
@@ -225,8 +225,10 @@ def test_the_case_verdict_is_the_run(name, case):
 
 
 def test_the_failed_case_verdict_names_first_what_blocks():
-    whole = finding("the change is large", path="", line=0, level="warning", criterion="size")
-    text = render_junit(failed(0, 0, found=(whole, finding("x", 3), finding("y", 9))))
+    whole_finding = finding(
+        "the change is large", path="", line=0, level="warning", criterion="size"
+    )
+    text = render_junit(failed(0, 0, found=(whole_finding, finding("x", 3), finding("y", 9))))
     body = etree.fromstring(text.encode()).find(".//testcase[@name='verdict']/failure").text
     assert [line.split()[0] for line in body.splitlines()] == ["failure", "failure", "warning"]
 
@@ -245,27 +247,29 @@ def test_characters_that_xml_cannot_hold_are_written_out():
 
 
 def test_findings_of_one_fingerprint_are_entries_of_their_own():
-    found = (finding("here", 1), finding("there", 2), finding("there", 2))
-    equal = tuple(replace(one, fingerprint="0123456789abcdef") for one in found)
+    findings = (finding("here", 1), finding("there", 2), finding("there", 2))
+    equal = tuple(
+        replace(finding_entry, fingerprint="0123456789abcdef") for finding_entry in findings
+    )
     lines = [entry["location"]["lines"]["begin"] for entry in entries(failed(0, 0, found=equal))]
     assert lines[1:] == [1, 2, 2]
 
 
 def test_a_code_quality_path_is_the_repositorys_own():
-    found = (
+    findings = (
         finding(path='"a\\303\\251\\t.py"'),
         finding(path='"\\377.py"'),
         finding(path="", line=0),
         removed(),
     )
-    made = entries(failed(0, 0, found=found))
-    assert [entry["location"]["path"] for entry in made[1:]] == [
+    made_entries = entries(failed(0, 0, found=findings))
+    assert [entry["location"]["path"] for entry in made_entries[1:]] == [
         "aé\t.py",
         '"\\377.py"',
         ".",
         "src/a.py",
     ]
-    assert made[4]["location"]["lines"] == {"begin": 1, "end": 1}
+    assert made_entries[4]["location"]["lines"] == {"begin": 1, "end": 1}
 
 
 def test_a_run_that_did_not_pass_is_never_an_empty_report():

@@ -69,10 +69,10 @@ GRAPHS = {
 
 
 def rendered(name: str) -> str:
-    shown = GRAPHS[name]
+    shown_graph = GRAPHS[name]
     forms = {
-        "list": list_nodes(shown, 80),
-        "dag": draw_graph(shown, 80),
+        "list": list_nodes(shown_graph, 80),
+        "dag": draw_graph(shown_graph, 80),
     }
     return "\n".join(f"=== {form}\n" + "\n".join(lines) + "\n" for form, lines in forms.items())
 
@@ -89,11 +89,11 @@ def test_it_fits_eighty_columns_and_hides_nothing(name: str) -> None:
 
 
 def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
-    shown = GRAPHS["merge"]
-    turned = replace(shown, nodes=shown.nodes[::-1], edges=shown.edges[::-1])
+    merge = GRAPHS["merge"]
+    turned = replace(merge, nodes=merge.nodes[::-1], edges=merge.edges[::-1])
     assert (list_nodes(turned, 80), draw_graph(turned, 80)) == (
-        list_nodes(shown, 80),
-        draw_graph(shown, 80),
+        list_nodes(merge, 80),
+        draw_graph(merge, 80),
     )
 
 
@@ -154,5 +154,5 @@ def test_lines_that_would_meet_wrongly_are_not_drawn() -> None:
 
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
-    for each in GRAPHS:
-        (GOLDEN / f"{each}.txt").write_text(rendered(each))
+    for graph_name in GRAPHS:
+        (GOLDEN / f"{graph_name}.txt").write_text(rendered(graph_name))

@@ -49,7 +49,7 @@ def boxes(picture: html.HtmlElement) -> list[tuple[float, ...]]:
 
 
 def texts(element: html.HtmlElement, name: str) -> list[str]:
-    return ["".join(each.itertext()) for each in element.iter(name)]
+    return ["".join(name_entry.itertext()) for name_entry in element.iter(name)]
 
 
 def test_no_two_boxes_overlap(usual: html.HtmlElement) -> None:
@@ -57,8 +57,8 @@ def test_no_two_boxes_overlap(usual: html.HtmlElement) -> None:
     assert [len(boxes(picture)) for picture in pictures] == [24, 12, 12, 12]
     for picture in pictures:
         placed = sorted(boxes(picture), key=lambda box: (box[1], box[0]))
-        for (left, top, width, high), (other, below, *_) in itertools.pairwise(placed):
-            assert below >= top + high if below != top else other >= left + width
+        for (left_value, top, width, high), (other, below, *_) in itertools.pairwise(placed):
+            assert below >= top + high if below != top else other >= left_value + width
 
 
 @pytest.mark.slow
@@ -71,13 +71,13 @@ def test_a_run_of_many_nodes_is_an_open_list_with_the_reason(large: html.HtmlEle
 
 
 def test_a_run_without_nodes_has_neither_a_picture_nor_a_reason() -> None:
-    shown = html.fromstring(render_page(View(None, graph=Graph("run"))))
-    assert not shown.xpath("//svg[contains(@class, 'nodes')]")
-    assert not [text for text in texts(shown, "p") if "Too many" in text]
+    shown_page = html.fromstring(render_page(View(None, graph=Graph("run"))))
+    assert not shown_page.xpath("//svg[contains(@class, 'nodes')]")
+    assert not [text for text in texts(shown_page, "p") if "Too many" in text]
 
 
 def test_each_link_of_the_picture_leads_to_what_is_there(usual: html.HtmlElement) -> None:
-    ids = {each.get("id") for each in usual.xpath("//*[@id]")}
+    ids = {element.get("id") for element in usual.xpath("//*[@id]")}
     links = {unquote(link.get("href")[1:]) for link in usual.xpath("//section[@id='run']//a")}
     assert {link.split("=")[0] for link in links} >= {"n", "e", "loop"}
     assert links <= ids
@@ -86,15 +86,15 @@ def test_each_link_of_the_picture_leads_to_what_is_there(usual: html.HtmlElement
 
 def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
     view = workflow(1)
-    shown = html.fromstring(render_page(view))
+    shown_page = html.fromstring(render_page(view))
     fix, plan = (
-        next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text"))
+        next(box for box in shown_page.xpath("//svg[@x]") if name in texts(box, "text"))
         for name in ("fix-00", "plan")
     )
     assert texts(fix, "text") == ["fix-00", "3 iterations · pass", "6 turns · $0.2250 · 5 min 27 s"]
     assert texts(plan, "text") == ["plan", "pass · 42.0 s", "fixer · 1 turn · $0.0125", "+12 −3"]
     assert plan.get("class") == "critical"
-    line = shown.get_element_by_id("n=plan")
+    line = shown_page.get_element_by_id("n=plan")
     assert texts(line, "td")[1:6] == ["pass", "fixer", "turn-001", "$0.0125", "42.0 s"]
 
 
@@ -110,28 +110,30 @@ def alike(outcomes: list[str]) -> html.HtmlElement:
 
 
 def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
-    shown = alike(["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11)
-    _, fold = shown.xpath("//section[@id='run']/div/svg/svg")
+    shown_result = alike(["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11)
+    _, fold = shown_result.xpath("//section[@id='run']/div/svg/svg")
     assert (
         " ".join(texts(fold, "text")) == "a 42 alike 29 error, 1 inconclusive, 1 abstain, 11 done"
     )
-    assert texts(shown.xpath("//details[@class='fold-of']")[0], "p") == [
+    assert texts(shown_result.xpath("//details[@class='fold-of']")[0], "p") == [
         "42 nodes: too many to draw; the list has them."
     ]
 
 
 def test_nodes_that_are_alike_stand_five_in_a_row() -> None:
-    shown = alike(["done"] * 12)
-    rows = Counter(top for _, top, *_ in boxes(shown.xpath("//details[@class='fold-of']//svg")[0]))
+    shown_result = alike(["done"] * 12)
+    rows = Counter(
+        top for _, top, *_ in boxes(shown_result.xpath("//details[@class='fold-of']//svg")[0])
+    )
     assert sorted(rows.values()) == [2, 5, 5], "so many can be read at usual width"
 
 
 def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
-    shown = html.fromstring(render_page(review()))
-    (picture,) = shown.xpath("//svg[contains(@class, 'nodes')]")
-    assert [len(boxes(picture)), len({left for left, *_ in boxes(picture)})] == [3, 1]
-    assert not shown.xpath("//details[@class='fold-of']")
-    assert texts(shown.xpath("//section[@id='run']/ul")[0], "li") == [
+    shown_page = html.fromstring(render_page(review()))
+    (picture,) = shown_page.xpath("//svg[contains(@class, 'nodes')]")
+    assert [len(boxes(picture)), len({left_value for left_value, *_ in boxes(picture)})] == [3, 1]
+    assert not shown_page.xpath("//details[@class='fold-of']")
+    assert texts(shown_page.xpath("//section[@id='run']/ul")[0], "li") == [
         "pass",
         "done",
         "waited for by the run's end",
@@ -155,24 +157,28 @@ def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
         turn=".vibe-artifacts/k/r/nodes/judge-quality/turn-001",
     )
     judged = criterion("types", kind="judge", votes=(earlier, vote))
-    told = summary(rubrics=(rubric(criterion(), criterion("none", "not_applicable"), judged),))
+    told_summary = summary(
+        rubrics=(rubric(criterion(), criterion("none", "not_applicable"), judged),)
+    )
     plain = Graph("run", tuple(replace(node, outcome="") for node in review().graph.nodes))
-    came_to = {node.id: node.outcome for node in add_outcomes(plain, told).nodes}
+    came_to = {node.id: node.outcome for node in add_outcomes(plain, told_summary).nodes}
     assert came_to == {"checks": "pass", "judge-quality": "fail", "second-look-quality": "refuted"}
     assert {stage.outcome for stage in collect_stages(replace(review(), graph=plain)).values()} == {
         "done"
     }
     several = workflow(1).graph
-    assert add_outcomes(several, told) == several, "whose checks they were is not known"
+    assert add_outcomes(several, told_summary) == several, "whose checks they were is not known"
     late = criterion(
         "types", kind="judge", votes=(replace(vote, turn="nodes/until-00-c-quality/turn-001"),)
     )
-    told = summary(rubrics=(rubric(late),))
-    shown = html.fromstring(
-        render_page(replace(workflow(1), summary=told, graph=add_outcomes(several, told)))
+    told_summary = summary(rubrics=(rubric(late),))
+    shown_page = html.fromstring(
+        render_page(
+            replace(workflow(1), summary=told_summary, graph=add_outcomes(several, told_summary))
+        )
     )
     assert ["fix-00", "3 iterations · pass"] in [
-        texts(box, "text")[:2] for box in shown.xpath("//svg[@x]")
+        texts(box, "text")[:2] for box in shown_page.xpath("//svg[@x]")
     ]
 
 
@@ -204,17 +210,19 @@ def test_checks_fail_in_the_graph_only_if_a_rubric_did_not_pass_with_them(
         )
         for came_to, words in rubrics
     ]
-    told = summary(rubrics=tuple(results))
-    shown = add_outcomes(unanswered_review().graph, told)
-    assert {node.id: node.outcome for node in shown.nodes}["checks"] == outcome
-    assert any(f" {outcome}" in line for line in draw_graph(shown, 80))
+    told_summary = summary(rubrics=tuple(results))
+    outcomes = add_outcomes(unanswered_review().graph, told_summary)
+    assert {node.id: node.outcome for node in outcomes.nodes}["checks"] == outcome
+    assert any(f" {outcome}" in line for line in draw_graph(outcomes, 80))
 
 
 def test_a_warning_of_checks_has_a_colour_of_its_own_and_is_explained() -> None:
-    told = summary(rubrics=(rubric(criterion("x", "fail")),))
+    told_summary = summary(rubrics=(rubric(criterion("x", "fail")),))
     view = unanswered_review()
     page = html.fromstring(
-        render_page(replace(view, summary=told, graph=add_outcomes(view.graph, told)))
+        render_page(
+            replace(view, summary=told_summary, graph=add_outcomes(view.graph, told_summary))
+        )
     )
     box = next(box for box in page.xpath("//svg[@x]") if texts(box, "text")[0] == "checks")
     assert texts(box, "text")[1].startswith("warning")
@@ -297,13 +305,13 @@ def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(
 
 
 def test_time_waited_is_apart_from_the_model_and_tools() -> None:
-    shown = html.fromstring(render_page(review())).get_element_by_id("time")
-    told = [
+    element = html.fromstring(render_page(review())).get_element_by_id("time")
+    told_values = [
         text.split(", ")[1]
-        for text in texts(shown, "title")
+        for text in texts(element, "title")
         if text.startswith("second-look-quality,")
     ]
-    assert told == ["waiting: 3.0 s", "model: 27.0 s"]
+    assert told_values == ["waiting: 3.0 s", "model: 27.0 s"]
     built = html.fromstring(render_page(workflow(1))).get_element_by_id("time")
     spans = [text.split(", ")[1] for text in texts(built, "title") if text.startswith("build-00,")]
     assert spans == ["waiting: 1.5 s", "model: 21.0 s", "tools: 21.0 s", "model: 42.0 s"]
@@ -315,13 +323,13 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     busy = replace(
         judge, waits=[(judge.started + 2_000, judge.started + 7_000), (judge.started - 90_000, 0)]
     )
-    shown = html.fromstring(
+    element = html.fromstring(
         render_page(replace(view, turns=[busy, *view.turns[1:]]))
     ).get_element_by_id("time")
-    told = [
-        text.split(", ")[1] for text in texts(shown, "title") if text.startswith("judge-quality,")
+    told_values = [
+        text.split(", ")[1] for text in texts(element, "title") if text.startswith("judge-quality,")
     ]
-    assert told == ["waiting: 1.5 s", "model: 2.0 s", "waiting: 5.0 s", "model: 11.0 s"]
+    assert told_values == ["waiting: 1.5 s", "model: 2.0 s", "waiting: 5.0 s", "model: 11.0 s"]
 
 
 def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to_start_is_apart() -> (
@@ -329,17 +337,17 @@ def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to
 ):
     view = review()
     name = "second-look-quality"
-    shown = html.fromstring(
+    shown_page = html.fromstring(
         render_page(replace(view, summary=replace(view.summary, duration_ms=98_800)))
     )
-    box = next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text"))
+    box = next(box for box in shown_page.xpath("//svg[@x]") if name in texts(box, "text"))
     assert texts(box, "text")[1:] == [
         "done · 27.0 s",
         "judge · 1 turn · $0.0375",
         "waited 3.0 s to start",
     ]
-    assert texts(shown.get_element_by_id(f"n={name}"), "td")[5:7] == ["27.0 s", "3.0 s"]
-    time = shown.get_element_by_id("time")
+    assert texts(shown_page.get_element_by_id(f"n={name}"), "td")[5:7] == ["27.0 s", "3.0 s"]
+    time = shown_page.get_element_by_id("time")
     assert "27.0 s" in texts(time.find("svg"), "text") and "30.0 s" not in texts(time, "text")
     took = "50.3 s of the run's 1 min 39 s."
     assert took in texts(time, "p")[0]
@@ -350,12 +358,12 @@ def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to
     path = (
         f"checks → judge-quality (waited 1.5 s to start) → {name} (waited 3.0 s to start): {took}"
     )
-    assert path in "".join(shown.xpath("//p[contains(@class, 'critical-path')]")[0].itertext())
-    assert "1 min 39 s" in "".join(shown.xpath("//header")[0].itertext()), "in the same form"
+    assert path in "".join(shown_page.xpath("//p[contains(@class, 'critical-path')]")[0].itertext())
+    assert "1 min 39 s" in "".join(shown_page.xpath("//header")[0].itertext()), "in the same form"
 
 
 def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
-    said = [
+    said_entries = [
         (
             10,
             {
@@ -377,7 +385,7 @@ def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
             },
         ),
     ]
-    assert find_waits(said) == [(10, 510), (600, 800)]
+    assert find_waits(said_entries) == [(10, 510), (600, 800)]
     assert find_waits([(9, {"type": "usage", "tokens": {}})]) == []
 
 
@@ -393,10 +401,10 @@ def test_a_time_is_never_written_as_sixty_of_its_unit(value: float | None, shown
 @pytest.mark.slow
 def test_names_of_others_are_text_in_every_picture() -> None:
     text = render_page(workflow(1, ATTACK))
-    shown = html.fromstring(text)
-    scripts = shown.xpath("//script[not(@id) and not(@data-blob)]")
+    shown_page = html.fromstring(text)
+    scripts = shown_page.xpath("//script[not(@id) and not(@data-blob)]")
     assert len(scripts) == 2
-    assert not shown.xpath("//img | //@onerror | //@onload")
+    assert not shown_page.xpath("//img | //@onerror | //@onload")
     assert not re.search(
         "[\u202e\u2066\u200b\x1b]",
         text.split("<main")[1].split('<script type="application/json"')[0],
@@ -406,16 +414,18 @@ def test_names_of_others_are_text_in_every_picture() -> None:
 
 def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_gone() -> None:
     view = rounds()
-    shown = html.fromstring(render_page(view))
-    assert [texts(box, "text")[-1] for box in shown.xpath("//svg[@x]")] == [
+    shown_page = html.fromstring(render_page(view))
+    assert [texts(box, "text")[-1] for box in shown_page.xpath("//svg[@x]")] == [
         "2 findings",
         "gate",
         "1 finding",
     ]
-    assert shown.xpath("//svg[@x]//a[contains(., ' finding')]/@href") == ["#x-1", "#x-1"]
-    gone = html.fromstring(render_page(replace(view, summary=replace(view.summary, findings=()))))
-    assert "#round=review" in gone.xpath("//svg[@x]//a/@href")
-    assert gone.get_element_by_id("round=review").tag == "li"
+    assert shown_page.xpath("//svg[@x]//a[contains(., ' finding')]/@href") == ["#x-1", "#x-1"]
+    missing_page = html.fromstring(
+        render_page(replace(view, summary=replace(view.summary, findings=())))
+    )
+    assert "#round=review" in missing_page.xpath("//svg[@x]//a/@href")
+    assert missing_page.get_element_by_id("round=review").tag == "li"
     forked = replace(
         view,
         rounds=(
@@ -429,6 +439,6 @@ def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_go
 
 def test_a_graph_that_is_too_large_is_listed() -> None:
     nodes = tuple(Node(id=f"n{number}", kind="gate") for number in range(1_001))
-    shown = html.fromstring(render_page(View(None, graph=Graph("run", nodes))))
-    assert not shown.xpath("//svg[contains(@class, 'nodes')]")
-    assert len(shown.xpath("//tr[starts-with(@id, 'n=')]")) == 1_001
+    shown_page = html.fromstring(render_page(View(None, graph=Graph("run", nodes))))
+    assert not shown_page.xpath("//svg[contains(@class, 'nodes')]")
+    assert len(shown_page.xpath("//tr[starts-with(@id, 'n=')]")) == 1_001

@@ -52,26 +52,26 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "written": {},
     }
     wrote = {"written": lambda _: authors(), "hostile": lambda _: authors(ATTACK)}
-    made = {}
-    for name, wanted in kinds.items():
+    made_fields = {}
+    for name, wanted_value in kinds.items():
         (folder / name).mkdir()
-        bundle = write(folder / name, **wanted)
+        bundle = write(folder / name, **wanted_value)
         file = folder / f"{name}.html"
         file.write_text(
             asyncio.run(report_of(read_bundle(bundle), wrote.get(name, no_authors))), "utf-8"
         )
-        made[name] = file.as_uri()
-    drawn = {
+        made_fields[name] = file.as_uri()
+    drawn_fields = {
         "graph": workflow(2),
         "large": workflow(3),
         "marked": workflow(1, ATTACK),
         "rounds": rounds(ATTACK),
     }
-    for name, run in drawn.items():
+    for name, run in drawn_fields.items():
         file = folder / f"{name}.html"
         file.write_text(render_page(run), "utf-8")
-        made[name] = file.as_uri()
-    return made
+        made_fields[name] = file.as_uri()
+    return made_fields
 
 
 @pytest.fixture(scope="module")
@@ -354,18 +354,18 @@ def test_long_lists_build_only_the_rows_in_sight(tab: Page, pages: dict[str, str
     lines = tab.locator(".code")
     expect(tab.locator(".line").first).to_be_visible()
     tall = lines.evaluate("list => list.scrollHeight")
-    seen = set()
+    seen_entries = set()
     for part in (0.2, 0.9, 0.5, 1):
         lines.evaluate("(list, part) => list.scrollTop = list.scrollHeight * part", part)
         tab.wait_for_timeout(50)
-        shown = tab.locator(".line code")
-        assert shown.count() < 100
-        seen.add(shown.last.inner_text())
+        locator = tab.locator(".line code")
+        assert locator.count() < 100
+        seen_entries.add(locator.last.inner_text())
         ends = tab.locator(".code .rows > *").evaluate_all(
             "rows => rows.map(row => row.getBoundingClientRect()).map(box => [box.top, box.bottom])"
         )
         assert all(bottom <= top + 1 for (_, bottom), (top, _) in itertools.pairwise(ends))
-    assert len(seen) == 4
+    assert len(seen_entries) == 4
     assert tall > 10_000
     tab.goto(f"{pages['big']}#e={FIXER}/sdk-200")
     expect(tab.locator(".spoken[aria-current]")).to_be_in_viewport()
@@ -469,7 +469,7 @@ def test_it_has_no_serious_fault_of_accessibility(
         expect(tab.locator("main > section:visible")).to_have_id(part)
         tab.wait_for_timeout(150)
         # The second theme differs in colours alone.
-        found = (
+        violations = (
             Axe()
             .run(tab, options={"runOnly": ["color-contrast"]} if theme == "dark" else None)
             .response["violations"]
@@ -477,12 +477,12 @@ def test_it_has_no_serious_fault_of_accessibility(
         faults += [
             (
                 place,
-                each["id"],
-                each["nodes"][0]["html"][:120],
-                each["nodes"][0]["failureSummary"][:300],
+                violation["id"],
+                violation["nodes"][0]["html"][:120],
+                violation["nodes"][0]["failureSummary"][:300],
             )
-            for each in found
-            if each["impact"] in ("serious", "critical")
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
         ]
     context.close()
     assert not faults, json.dumps(faults, indent=1)

@@ -141,7 +141,10 @@ def test_every_output_counts_a_defect_once(output):
 
 def test_a_sarif_result_links_to_its_related_locations():
     result = sarif_result(report_of(spread_finding()))
-    related = {one["id"]: one["message"]["text"] for one in result["relatedLocations"]}
+    related = {
+        related_location["id"]: related_location["message"]["text"]
+        for related_location in result["relatedLocations"]
+    }
     assert related == {
         1: "Also at src/ledger/refund.py:19: except BankError:",
         2: "Also at src/ledger/payout.py:8: except BankError:",

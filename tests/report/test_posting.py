@@ -62,7 +62,7 @@ def finding(number: int, *, level: str = "failure", path: str = "src/a.py") -> F
 
 
 def summary(findings: Sequence[Finding], head: str) -> Summary:
-    fails = any(one.level == "failure" for one in findings)
+    fails = any(finding_entry.level == "failure" for finding_entry in findings)
     outcome = "fail" if fails else "pass"
     tidy = CriterionResult(
         id="tidy",
@@ -88,7 +88,7 @@ def summary(findings: Sequence[Finding], head: str) -> Summary:
 
 
 def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
-    made = summary(findings, head)
+    made_summary = summary(findings, head)
     links = Links(
         "https://github.com",
         "octo/hello",
@@ -96,7 +96,15 @@ def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
         "https://github.com/octo/hello/actions/runs/1",
         BASE,
     )
-    return Report(made, (), first_round(made.findings, head), links, PATCH, number=7, name=name)
+    return Report(
+        made_summary,
+        (),
+        first_round(made_summary.findings, head),
+        links,
+        PATCH,
+        number=7,
+        name=name,
+    )
 
 
 class Since:
@@ -128,7 +136,7 @@ def say(
 
 
 def ours(github: LoopbackGitHub) -> list[str]:
-    return [one.body for one in github.comments if one.author == "github-actions[bot]"]
+    return [comment.body for comment in github.comments if comment.author == "github-actions[bot]"]
 
 
 @pytest.mark.slow
@@ -153,10 +161,10 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(
     )
     assert len(body) < 10_000
     assert "Untidy." not in github.check_runs[0].sent["output"]["summary"]
-    shown = render_workflow_commands(
-        posted.report, "T", (), {finding_identity(one) for one in equal}
+    workflow_commands = render_workflow_commands(
+        posted.report, "T", (), {finding_identity(equal_entry) for equal_entry in equal}
     )
-    assert shown.count("::") == 2
+    assert workflow_commands.count("::") == 2
 
 
 @pytest.mark.parametrize("number", [1, 10, 300, 1000])
@@ -254,12 +262,14 @@ def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_ru
 def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_shown(
     github, environ
 ):
-    found = [finding(n, level="warning" if n <= 1_200 else "failure") for n in range(1, 2_401)]
-    say(github, environ, found, lines=False)
-    made = github.check_runs[0]
-    assert [one["start_line"] for one in made.annotations] == list(range(1_201, 2_201))
+    findings = [finding(n, level="warning" if n <= 1_200 else "failure") for n in range(1, 2_401)]
+    say(github, environ, findings, lines=False)
+    check_run = github.check_runs[0]
+    assert [annotation["start_line"] for annotation in check_run.annotations] == list(
+        range(1_201, 2_201)
+    )
     assert (
-        made.sent["output"]["summary"].count(
+        check_run.sent["output"]["summary"].count(
             "Of 2,400 findings, 1,000 are annotations: the gravest first."
         )
         == 1
@@ -283,12 +293,16 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     say(github, environ, [finding(1), finding(2)])
     posted = say(github, environ, [finding(2), finding(3)], HEADS[1])
     assert posted.report.round.number == 2
-    assert [one.line for one in posted.report.round.new] == [3]
-    assert [one.line for one in posted.report.round.open] == [2]
-    assert [(one.line, one.fixed) for one in posted.report.round.fixed] == [(1, HEADS[1])]
-    bodies = {read_finding_marker(one.body): one.body for one in github.review_comments}
+    assert [new_entry.line for new_entry in posted.report.round.new] == [3]
+    assert [new_entry.line for new_entry in posted.report.round.open] == [2]
+    assert [(new_entry.line, new_entry.fixed) for new_entry in posted.report.round.fixed] == [
+        (1, HEADS[1])
+    ]
+    bodies = {
+        read_finding_marker(new_entry.body): new_entry.body for new_entry in github.review_comments
+    }
     assert "Fixed" in bodies[f"{1:016x}"]
-    assert [(one.line, one.resolved) for one in github.review_comments] == [
+    assert [(new_entry.line, new_entry.resolved) for new_entry in github.review_comments] == [
         (1, True),
         (2, False),
         (3, False),
@@ -298,10 +312,12 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     before = github.writes
     say(github, environ, [finding(2), finding(3)], HEADS[2])
     assert github.writes == before + 2  # check run and comment: what is fixed is marked once
-    assert {read_finding_marker(one.body): one.body for one in github.review_comments} == bodies
+    assert {
+        read_finding_marker(new_entry.body): new_entry.body for new_entry in github.review_comments
+    } == bodies
     posted = say(github, environ, [finding(1), finding(2), finding(3)], HEADS[3])
     assert posted.report.round.reappeared == {f"{1:016x}"}
-    assert [read_finding_marker(one.body) for one in github.review_comments].count(
+    assert [read_finding_marker(new_entry.body) for new_entry in github.review_comments].count(
         f"{1:016x}"
     ) == 2  # said again: it is back
     assert len(ours(github)) == 1
@@ -319,7 +335,7 @@ def test_where_the_last_round_cannot_be_seen_every_line_counts_and_the_comment_s
         HEADS[1],
         since=lambda head: None,
     )
-    assert [one.line for one in posted.report.round.new] == [5]
+    assert [new_entry.line for new_entry in posted.report.round.new] == [5]
     assert "cannot be seen any more" in posted.downgrades[0]
     assert "cannot be seen any more" in ours(github)[0]
 
@@ -339,7 +355,7 @@ def test_a_comment_that_somebody_else_forged_is_neither_read_nor_changed(github,
     github.add_comment(7, "eve", forged)
     posted = say(github, environ, [finding(1)], lines=False)
     assert posted.report.round.number == 1
-    assert [one.author for one in github.comments] == ["eve", "github-actions[bot]"]
+    assert [comment.author for comment in github.comments] == ["eve", "github-actions[bot]"]
     assert github.comments[0].body == forged
 
 
@@ -353,7 +369,10 @@ def test_a_review_comment_that_somebody_else_forged_silences_nothing(github, env
         side="RIGHT",
     )
     say(github, environ, [finding(1)])
-    assert [one.author for one in github.review_comments] == ["eve", "github-actions[bot]"]
+    assert [review_comment.author for review_comment in github.review_comments] == [
+        "eve",
+        "github-actions[bot]",
+    ]
 
 
 def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, environ):
@@ -374,9 +393,9 @@ def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_c
     github.lacking.add("checks=write")
     posted = say(github, environ, [finding(1)], lines=False)
     assert (posted.check_run_url, github.writes) == ("", 1)
-    told = "The check run could not be written: the token lacks `checks: write`; add it to the job's `permissions`."
-    assert posted.downgrades == [told]
-    assert told in ours(github)[0]
+    told_text = "The check run could not be written: the token lacks `checks: write`; add it to the job's `permissions`."
+    assert posted.downgrades == [told_text]
+    assert told_text in ours(github)[0]
     github.lacking = {"issues=write", "pull_requests=write"}
     assert (
         "lacks `issues: write` or `pull-requests: write`;"
@@ -401,10 +420,22 @@ def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_line
     say(github, environ, [finding(1)], HEADS[2], since=lambda earlier: Since(3))
     assert "(back)" not in ours(github)[0]
     assert len(github.review_comments) == 2, "the same thread goes on"
-    asked = []
-    say(github, environ, [], HEADS[3], since=lambda earlier: asked.append(earlier) or Since(3))
-    say(github, environ, [], HEADS[4], since=lambda earlier: asked.append(earlier) or Since(1))
-    assert asked[-1] == HEADS[2], "where it was found last"
+    asked_entries = []
+    say(
+        github,
+        environ,
+        [],
+        HEADS[3],
+        since=lambda earlier: asked_entries.append(earlier) or Since(3),
+    )
+    say(
+        github,
+        environ,
+        [],
+        HEADS[4],
+        since=lambda earlier: asked_entries.append(earlier) or Since(1),
+    )
+    assert asked_entries[-1] == HEADS[2], "where it was found last"
     assert first.resolved
 
 
@@ -427,32 +458,34 @@ def spend(github, environ, head: str, usd: float, **more: object) -> str:
     github.pulls[7].head_sha = head
     base = report([finding(1)], head)
     cost = Cost(usd=usd, basis="known" if usd else "none")
-    told = replace(base, summary=replace(base.summary, cost=cost), **more)
+    told_copy = replace(base, summary=replace(base.summary, cost=cost), **more)
     with open_forge(
         github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
-        post_report(Posting(head=head, number=7), forge, told)
+        post_report(Posting(head=head, number=7), forge, told_copy)
     return ours(github)[0]
 
 
 @pytest.mark.slow
 def test_the_comment_tells_what_the_pull_request_has_cost_so_far(github, environ):
     assert "so far" not in spend(github, environ, HEADS[0], 0.25)
-    told = spend(github, environ, HEADS[1], 0.5)
-    assert "This pull request so far: $0.7500 in 2 runs that asked a model." in told
-    assert "<summary>Details: score 0.00, $0.5000 ($0.7500 so far)," in told
+    told_result = spend(github, environ, HEADS[1], 0.5)
+    assert "This pull request so far: $0.7500 in 2 runs that asked a model." in told_result
+    assert "<summary>Details: score 0.00, $0.5000 ($0.7500 so far)," in told_result
     assert "so far: $0.7500 in 2 runs" in spend(github, environ, HEADS[2], 0.0)
     replayed = Replayed(rows=(ReplayRow(run_id="x", usd=0.125),))
-    told = spend(github, environ, HEADS[3], 0.0, replayed=replayed)
-    assert "The replays cost $0.1250 more. This pull request so far: $0.8750 in 3 runs" in told
+    told_result = spend(github, environ, HEADS[3], 0.0, replayed=replayed)
+    assert (
+        "The replays cost $0.1250 more. This pull request so far: $0.8750 in 3 runs" in told_result
+    )
 
 
 @pytest.mark.slow
 def test_what_a_fork_claims_to_have_cost_is_not_added_up(github, environ):
     spend(github, environ, HEADS[0], 0.25)
-    told = spend(github, environ, HEADS[1], 900.0, claimed=True)
-    assert "so far" not in told
-    assert told.splitlines()[1].startswith("### vibe-gate: FAIL (claimed) · [`")
+    told_result = spend(github, environ, HEADS[1], 900.0, claimed=True)
+    assert "so far" not in told_result
+    assert told_result.splitlines()[1].startswith("### vibe-gate: FAIL (claimed) · [`")
     assert github.check_runs[-1].output["title"].startswith("FAIL (claimed) · ")
     assert "so far: $0.2500 in 1 run" in spend(github, environ, HEADS[2], 0.0)
 
@@ -464,8 +497,10 @@ def test_a_line_outside_githubs_own_diff_costs_that_comment_alone(github, enviro
         del github.pulls[7].anchors["src/a.py", "RIGHT", line]
     posted = say(github, environ, [finding(n) for n in range(1, 10)])
     within = {n for n in range(1, 10) if n not in off}
-    assert {one.line for one in github.review_comments} == within
-    assert {one["start_line"] for one in github.check_runs[0].annotations} == set(off)
+    assert {review_comment.line for review_comment in github.review_comments} == within
+    assert {
+        review_comment["start_line"] for review_comment in github.check_runs[0].annotations
+    } == set(off)
     assert len(github.reviews) <= len(off) * 4
     [sentence] = posted.downgrades
     assert sentence.startswith("GitHub takes no comment")
@@ -481,12 +516,16 @@ def test_a_file_that_is_not_in_githubs_diff_costs_its_comments_alone(github, env
     findings = [finding(1), finding(2), finding(2, path="b.py")]
     findings[2] = replace(findings[2], fingerprint="f" * 16)
     github.pulls[7].head_sha = HEADS[0]
-    told = replace(report(findings, HEADS[0]), patch=PATCH + other)
+    told_copy = replace(report(findings, HEADS[0]), patch=PATCH + other)
     with open_forge(
         github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
-        posted = post_report(Posting(head=HEADS[0], number=7, review_comments=True), forge, told)
-    assert [(one.path, one.line) for one in github.review_comments] == [
+        posted = post_report(
+            Posting(head=HEADS[0], number=7, review_comments=True), forge, told_copy
+        )
+    assert [
+        (review_comment.path, review_comment.line) for review_comment in github.review_comments
+    ] == [
         ("src/a.py", 1),
         ("src/a.py", 2),
     ]
@@ -505,7 +544,7 @@ def test_a_refused_line_leaves_the_finding_in_the_comment(github, environ):
 
 def test_a_finding_off_the_diff_stands_in_the_comment_only(github, environ):
     say(github, environ, [finding(1), finding(9, path="src/other.py")])
-    assert [one.line for one in github.review_comments] == [1]
+    assert [review_comment.line for review_comment in github.review_comments] == [1]
     assert "src/other.py" in ours(github)[0]
     assert github.violations == []
 
@@ -543,11 +582,11 @@ def test_a_token_that_is_not_accepted_is_told_once(github, environ):
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
     with open_forge(github.url, "wrong", "octo/hello", network=read_network(environ)) as forge:
         posted = post_report(posting, forge, report([finding(1)], HEADS[0]))
-    [told] = posted.downgrades
-    assert told.startswith(
+    [told_text] = posted.downgrades
+    assert told_text.startswith(
         "Nothing more was posted: the token (`github-token`) is not accepted. GitHub refused"
     )
-    assert told.count("401") == 1
+    assert told_text.count("401") == 1
 
 
 def test_an_older_run_leaves_the_comment_to_the_newer_one(github, environ):
@@ -599,8 +638,8 @@ def test_two_jobs_that_post_in_the_same_moment_leave_one_comment(github, environ
             post_report(Posting(head=HEADS[0], number=7), forge, report([finding(1)], HEADS[0]))
 
     jobs = [threading.Thread(target=job) for _ in range(2)]
-    for one in jobs:
-        one.start()
-    for one in jobs:
-        one.join()
+    for job_entry in jobs:
+        job_entry.start()
+    for job_entry in jobs:
+        job_entry.join()
     assert len(ours(github)) == 1

@@ -31,29 +31,33 @@ COMMAND = f".venv/bin/python -m pytest -q {PATH}"
 
 
 def reported(status: ProofStatus | None) -> tuple[Report, Finding]:
-    told = first()
+    told_result = first()
     reason = "Its test fails after the change and passed before: AssertionError: 0 != 1."
-    made, *others = told.summary.findings
-    found = replace(made, basis="executed" if status in ("proven", "shown") else "inferred")
+    made_value, *other_entries = told_result.summary.findings
+    found_copy = replace(
+        made_value, basis="executed" if status in ("proven", "shown") else "inferred"
+    )
     if status:
-        about = {"reason": reason, "path": PATH, "test": TEST, "command": COMMAND}
-        found = replace(found, proof=Proof(status=status, obligation=(LINE,), **about))
-    summary = replace(told.summary, findings=(found, *others))
+        details = {"reason": reason, "path": PATH, "test": TEST, "command": COMMAND}
+        found_copy = replace(found_copy, proof=Proof(status=status, obligation=(LINE,), **details))
+    summary = replace(told_result.summary, findings=(found_copy, *other_entries))
     return replace(
-        told, summary=summary, round=first_round(summary.findings, summary.change.head_commit)
-    ), found
+        told_result,
+        summary=summary,
+        round=first_round(summary.findings, summary.change.head_commit),
+    ), found_copy
 
 
 def everywhere(report: Report, finding: Finding) -> dict[str, str]:
     """What each face says of the finding, as text."""
     [at_line, *_] = make_review_comments(report, read_anchors(report.patch.encode()))
-    shown = annotate_finding(finding, report)
-    assert shown is not None
+    shown_finding = annotate_finding(finding, report)
+    assert shown_finding is not None
     return {
         "terminal": render_screen(report.summary, (), 200).plain,
         "comment": render_comment(report),
         "line comment": at_line.body,
-        "annotation": f"{shown.title} {shown.raw_details}",
+        "annotation": f"{shown_finding.title} {shown_finding.raw_details}",
         "sarif": json.dumps(json.loads(render_sarif(report.summary))["runs"][0]["results"][0]),
         "html": str(render_body(verdict_view(report.summary))),
     }
@@ -73,8 +77,8 @@ def test_every_face_says_how_a_finding_is_known_and_gives_the_test_to_take_over(
         assert ("roven" in text) is (status == "proven"), name
         if status and name in ("comment", "line comment", "html"):
             assert "assert transfer(1) == 1" in text, name
-    told = render_comment(report)
-    assert told.count("<details>") == told.count("</details>") - (
+    comment = render_comment(report)
+    assert comment.count("<details>") == comment.count("</details>") - (
         1 if status else 0
     )  # the test's own stands in a fence
 
@@ -88,17 +92,19 @@ def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_ha
         command=COMMAND,
     )
     vote = fail_vote("its own test passes after the change", outcome="abstain", proof=proof)
-    made = first().summary
+    summary = first().summary
     undecided = replace(
-        made.rubrics[0].criteria[0], outcome="abstain", kind="judge", votes=(vote, vote)
+        summary.rubrics[0].criteria[0], outcome="abstain", kind="judge", votes=(vote, vote)
     )
     rubric = replace(
-        made.rubrics[0], outcome="abstain", criteria=(undecided, *made.rubrics[0].criteria[1:])
+        summary.rubrics[0],
+        outcome="abstain",
+        criteria=(undecided, *summary.rubrics[0].criteria[1:]),
     )
-    report = replace(made, rubrics=(rubric, *made.rubrics[1:]))
-    shown = render_screen(report, (), 200).plain
+    report = replace(summary, rubrics=(rubric, *summary.rubrics[1:]))
+    shown_text = render_screen(report, (), 200).plain
     assert (
-        shown.count(
+        shown_text.count(
             f"Its own test passes after the change.\n    repeat: {COMMAND} (the bundle has the test)"
         )
         == 1
@@ -111,7 +117,7 @@ def test_a_check_is_neither_and_a_judge_of_an_older_version_inferred() -> None:
     report = first()
     swallowed, hidden, policy, key = report.summary.findings
     assert [
-        queries.finding_basis(one, report.summary) for one in (swallowed, hidden, policy, key)
+        queries.finding_basis(entry, report.summary) for entry in (swallowed, hidden, policy, key)
     ] == [
         "inferred",
         "",

@@ -39,7 +39,7 @@ from vibe_gate.report.round_state import (
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
 
-def found(name: str, level: str = "failure", **more) -> Finding:
+def found_finding(name: str, level: str = "failure", **more) -> Finding:
     values = {
         "path": "src/a.py",
         "line": 3,
@@ -62,8 +62,14 @@ def names(findings) -> str:
 
 
 def test_in_the_first_round_everything_is_new():
-    told = first_round([found("1"), found("2", "warning")], A)
-    assert (told.number, names(told.new), told.open, told.fixed, told.withheld) == (
+    told_first_round = first_round([found_finding("1"), found_finding("2", "warning")], A)
+    assert (
+        told_first_round.number,
+        names(told_first_round.new),
+        told_first_round.open,
+        told_first_round.fixed,
+        told_first_round.withheld,
+    ) == (
         1,
         "12",
         (),
@@ -73,20 +79,28 @@ def test_in_the_first_round_everything_is_new():
 
 
 def test_what_is_still_there_is_open_and_what_is_gone_is_fixed_at_this_commit():
-    told = follow(first_round([found("1"), found("2")], A), [found("2"), found("3")])
-    assert (told.number, names(told.new), names(told.open)) == (2, "3", "2")
-    assert [(seen.fingerprint[0], seen.since, seen.fixed) for seen in told.fixed] == [("1", A, B)]
+    told_state = follow(
+        first_round([found_finding("1"), found_finding("2")], A),
+        [found_finding("2"), found_finding("3")],
+    )
+    assert (told_state.number, names(told_state.new), names(told_state.open)) == (2, "3", "2")
+    assert [
+        (fixed_finding.fingerprint[0], fixed_finding.since, fixed_finding.fixed)
+        for fixed_finding in told_state.fixed
+    ] == [("1", A, B)]
 
 
 def test_what_is_fixed_keeps_its_commit_in_later_rounds():
-    second = follow(first_round([found("1")], A), [])
-    assert [(seen.since, seen.fixed) for seen in follow(second, [], C).fixed] == [(A, B)]
+    second = follow(first_round([found_finding("1")], A), [])
+    assert [
+        (fixed_finding.since, fixed_finding.fixed) for fixed_finding in follow(second, [], C).fixed
+    ] == [(A, B)]
 
 
 def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
-    told = follow(follow(first_round([found("1")], A), []), [found("1")], C)
-    assert (names(told.new), told.reappeared, told.fixed) == ("1", {"1" * 16}, ())
-    assert told.state.findings[0].since == C
+    told_state = follow(follow(first_round([found_finding("1")], A), []), [found_finding("1")], C)
+    assert (names(told_state.new), told_state.reappeared, told_state.fixed) == ("1", {"1" * 16}, ())
+    assert told_state.state.findings[0].since == C
 
 
 @pytest.mark.parametrize(
@@ -99,32 +113,46 @@ def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
     ],
 )
 def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(level, touched, new, held):
-    told = follow(first_round([found("1")], A), [found("1"), found("2", level)], touched=touched)
-    assert (names(told.new), names(told.withheld), names(told.open)) == (new, held, "1")
+    told_state = follow(
+        first_round([found_finding("1")], A),
+        [found_finding("1"), found_finding("2", level)],
+        touched=touched,
+    )
+    assert (names(told_state.new), names(told_state.withheld), names(told_state.open)) == (
+        new,
+        held,
+        "1",
+    )
 
 
 def test_what_is_held_back_is_held_back_again_and_said_once_its_lines_change():
-    held = follow(first_round([], A), [found("1", "warning")], touched=False)
-    assert names(follow(held, [found("1", "warning")], C, touched=False).withheld) == "1"
-    assert names(follow(held, [found("1", "warning")], C, touched=True).new) == "1"
+    held_state = follow(first_round([], A), [found_finding("1", "warning")], touched=False)
+    assert (
+        names(follow(held_state, [found_finding("1", "warning")], C, touched=False).withheld) == "1"
+    )
+    assert names(follow(held_state, [found_finding("1", "warning")], C, touched=True).new) == "1"
 
 
 def test_what_nobody_could_look_for_is_not_fixed():
-    told = follow(
-        first_round([found("1"), found("2")], A),
+    told_state = follow(
+        first_round([found_finding("1"), found_finding("2")], A),
         [],
         answered=lambda seen: seen.fingerprint[0] == "1",
     )
-    assert (names(told.fixed), names(told.unanswered)) == ("1", "2")
-    assert names(follow(told, [found("2")], C).open) == "2"
+    assert (names(told_state.fixed), names(told_state.unanswered)) == ("1", "2")
+    assert names(follow(told_state, [found_finding("2")], C).open) == "2"
 
 
 def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
-    first = first_round([found("1"), found("2", line=8)], A)
-    told = follow(first, [], replaced=lambda seen: seen.line == 8)
-    assert (names(told.fixed), names(told.unraised), told.unanswered) == ("2", "1", ())
-    assert load_state(dump_state(told.state)) == told.state
-    third = follow(told, [found("1")], C, replaced=lambda seen: False)
+    first = first_round([found_finding("1"), found_finding("2", line=8)], A)
+    told_state = follow(first, [], replaced=lambda seen: seen.line == 8)
+    assert (names(told_state.fixed), names(told_state.unraised), told_state.unanswered) == (
+        "2",
+        "1",
+        (),
+    )
+    assert load_state(dump_state(told_state.state)) == told_state.state
+    third = follow(told_state, [found_finding("1")], C, replaced=lambda seen: False)
     assert (names(third.open), third.new, third.reappeared) == ("1", (), frozenset()), (
         "it is not called back"
     )
@@ -132,55 +160,69 @@ def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
 
 
 def test_what_was_not_raised_again_is_compared_with_where_it_was_found_last():
-    second = follow(first_round([found("1")], A), [found("1", line=9, end_line=11)])
-    third = follow(second, [], C, replaced=lambda seen: False)
-    (seen,) = third.unraised
-    assert (seen.since, seen.last, seen.places) == (A, B, (("src/a.py", 9, 11),))
-    asked = []
+    second = follow(first_round([found_finding("1")], A), [found_finding("1", line=9, end_line=11)])
+    third = follow(second, [], C, replaced=lambda seen_value: False)
+    (seen_value,) = third.unraised
+    assert (seen_value.since, seen_value.last, seen_value.places) == (A, B, (("src/a.py", 9, 11),))
+    asked_entries = []
     follow(
-        third, [], "d" * 40, replaced=lambda seen: asked.append((seen.last, seen.places)) or True
+        third,
+        [],
+        "d" * 40,
+        replaced=lambda seen_value: (
+            asked_entries.append((seen_value.last, seen_value.places)) or True
+        ),
     )
-    assert asked == [(B, (("src/a.py", 9, 11),))]
+    assert asked_entries == [(B, (("src/a.py", 9, 11),))]
 
 
 def refuted(name: str) -> Finding:
-    return found(
+    return found_finding(
         name, "notice", second_look=SecondLook(outcome="refuted", said="refuted", reason="a guard")
     )
 
 
 def test_a_refuted_finding_is_never_called_fixed():
-    second = follow(first_round([found("1"), refuted("2")], A), [refuted("1"), refuted("2")])
+    second = follow(
+        first_round([found_finding("1"), refuted("2")], A), [refuted("1"), refuted("2")]
+    )
     assert (names(second.open), second.fixed) == ("12", ()), "neither when it is refuted"
     third = follow(second, [], C)
     assert (third.fixed, third.unanswered, third.state.findings) == ((), (), ()), (
         "nor when it is not raised again"
     )
-    back = follow(second, [found("1"), refuted("2")], C)
+    back = follow(second, [found_finding("1"), refuted("2")], C)
     assert (names(back.new), names(back.open), back.reappeared) == ("1", "2", {"1" * 16}), (
         "and it can come back"
     )
-    whole = summaries.summary(findings=(refuted("1"),))
-    (seen,) = explain_state(first_round([refuted("1")], A).state, whole, 1).findings
-    assert seen.second_look == "Second look: refuted. a guard"
+    whole_summary = summaries.summary(findings=(refuted("1"),))
+    (seen_value,) = explain_state(first_round([refuted("1")], A).state, whole_summary, 1).findings
+    assert seen_value.second_look == "Second look: refuted. a guard"
 
 
 def test_the_same_commit_again_fixes_nothing_and_is_no_further_round():
-    told = follow(first_round([found("1"), found("2")], A), [found("2")], A)
-    assert (told.number, told.fixed, names(told.unanswered), names(told.open)) == (1, (), "1", "2")
-    assert names(follow(told, [found("1"), found("2")], B).open) == "12"
+    told_state = follow(
+        first_round([found_finding("1"), found_finding("2")], A), [found_finding("2")], A
+    )
+    assert (
+        told_state.number,
+        told_state.fixed,
+        names(told_state.unanswered),
+        names(told_state.open),
+    ) == (1, (), "1", "2")
+    assert names(follow(told_state, [found_finding("1"), found_finding("2")], B).open) == "12"
 
 
 def test_findings_without_a_fingerprint_are_told_apart_by_their_words():
-    plain = replace(found("1"), fingerprint="")
-    hostile = replace(found("1"), fingerprint="--> @user")
-    told = first_round([plain, replace(plain, line=4), hostile], A)
-    assert len({seen.fingerprint for seen in told.state.findings}) == 2
-    assert load_state(dump_state(told.state)) == told.state
+    plain = replace(found_finding("1"), fingerprint="")
+    hostile = replace(found_finding("1"), fingerprint="--> @user")
+    told_first_round = first_round([plain, replace(plain, line=4), hostile], A)
+    assert len({seen_finding.fingerprint for seen_finding in told_first_round.state.findings}) == 2
+    assert load_state(dump_state(told_first_round.state)) == told_first_round.state
 
 
 def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
-    one = CriterionResult(
+    criterion_result = CriterionResult(
         id="x", kind=kind, must=True, weight=1, outcome=outcome, decided_by="none"
     )
     files = (
@@ -198,7 +240,9 @@ def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
         files=files,
     )
     rubrics = (
-        RubricResult(id="r", digest="", outcome="pass", score=1, coverage=1, criteria=(one,)),
+        RubricResult(
+            id="r", digest="", outcome="pass", score=1, coverage=1, criteria=(criterion_result,)
+        ),
     )
     places = tuple(Unreviewed(path=name, line=0, end_line=0, reason="") for name in unreviewed)
     return Summary(
@@ -224,7 +268,7 @@ def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
     ],
 )
 def test_a_run_can_tell_only_about_what_it_decided(made, answered):
-    before = first_round([found("1")], A).state
+    before = first_round([found_finding("1")], A).state
     assert answered_by(made, before)(before.findings[0]) is answered
 
 
@@ -250,54 +294,69 @@ def test_a_run_can_tell_only_about_what_it_decided(made, answered):
 def test_what_a_criterion_that_still_fails_may_have_found_elsewhere_is_not_fixed(
     before, after, fixed
 ):
-    state = first_round([found("1", **before), found("3", path="src/b.py")], A).state
-    made = replace(summary("fail", kind="check"), findings=(found("2", **after),))
-    told = next_round(
-        state, made.findings, B, lambda _: True, lambda _: True, answered=answered_by(made, state)
+    state = first_round(
+        [found_finding("1", **before), found_finding("3", path="src/b.py")], A
+    ).state
+    made_copy = replace(summary("fail", kind="check"), findings=(found_finding("2", **after),))
+    told_round = next_round(
+        state,
+        made_copy.findings,
+        B,
+        lambda _: True,
+        lambda _: True,
+        answered=answered_by(made_copy, state),
     )
-    assert ("1" * 16 in {seen.fingerprint for seen in told.fixed}) is fixed
+    assert ("1" * 16 in {fixed_finding.fingerprint for fixed_finding in told_round.fixed}) is fixed
     passed = replace(summary("pass", kind="check"), findings=())
-    told = next_round(
-        told.state, (), C, lambda _: True, lambda _: True, answered=answered_by(passed, told.state)
+    told_round = next_round(
+        told_round.state,
+        (),
+        C,
+        lambda _: True,
+        lambda _: True,
+        answered=answered_by(passed, told_round.state),
     )
-    assert not told.unanswered, "once it passes, all is fixed"
+    assert not told_round.unanswered, "once it passes, all is fixed"
 
 
 def test_a_word_about_the_gates_change_leaves_open_nothing_about_the_gate():
-    state = first_round([found("1", criterion="policy", path="AGENTS.md")], A).state
+    state = first_round([found_finding("1", criterion="policy", path="AGENTS.md")], A).state
     override = summaries.waiver("Ada", "meant", of="policy-0123456789abcdef")
-    let_pass = summaries.waived(found("2", criterion="policy", path="", line=0), override)
+    let_pass = summaries.waived(found_finding("2", criterion="policy", path="", line=0), override)
     assert answered_by(replace(summary("pass"), findings=(let_pass,)), state)(state.findings[0])
 
 
 def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
-    before = first_round([found("1")], A).state
-    (gone,) = before.findings
+    before = first_round([found_finding("1")], A).state
+    (missing_entry,) = before.findings
     many = [
-        found("2", line=number, fingerprint=f"{number:016x}")
+        found_finding("2", line=number, fingerprint=f"{number:016x}")
         for number in range(1, MAX_FINDINGS + 1)
     ]
-    made = replace(summary("fail", kind="check"), findings=tuple(many))
-    told = next_round(
-        before, many, C, lambda _: True, lambda _: True, answered=answered_by(made, before)
+    made_copy = replace(summary("fail", kind="check"), findings=tuple(many))
+    told_round = next_round(
+        before, many, C, lambda _: True, lambda _: True, answered=answered_by(made_copy, before)
     )
-    assert (told.fixed, [seen.fingerprint for seen in told.unanswered]) == ((), ["1" * 16])
-    assert answered_by(replace(made, findings=tuple(many[1:])), before)(gone)
+    assert (
+        told_round.fixed,
+        [unanswered_finding.fingerprint for unanswered_finding in told_round.unanswered],
+    ) == ((), ["1" * 16])
+    assert answered_by(replace(made_copy, findings=tuple(many[1:])), before)(missing_entry)
 
 
 def test_a_criterion_that_is_asked_no_more_answers_nothing():
-    before = first_round([found("1", criterion="y")], A).state
+    before = first_round([found_finding("1", criterion="y")], A).state
     assert not answered_by(summary("pass"), before)(before.findings[0])
     assert not answered_by(summary("pass", path="src/b.py"), before)(before.findings[0])
 
 
 def state(number: int, fixed: bool = False) -> RoundState:
-    seen = [
+    reported_findings = [
         ReportedFinding(fingerprint=f"{index:016x}", criterion="x", path=f"src/{index}.py", line=index, level="warning",
              message=f"{index} " + "é" * 200, since=A, fixed=B if fixed and index >= number // 2 else "")
         for index in range(number)
     ]  # fmt: skip
-    return RoundState(number=3, head=A, findings=tuple(seen))
+    return RoundState(number=3, head=A, findings=tuple(reported_findings))
 
 
 @pytest.mark.parametrize("number", [0, 1, 50, 400])
@@ -318,15 +377,16 @@ def random_message(index: int) -> str:
 def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
     plain = state(number, fixed=True)
     hostile = tuple(
-        replace(seen, message=random_message(n)) for n, seen in enumerate(plain.findings)
+        replace(seen_finding, message=random_message(n))
+        for n, seen_finding in enumerate(plain.findings)
     )
     text = dump_state(replace(plain, findings=hostile))
     assert len(text) <= MAX_STATE
-    kept = load_state(text)
-    assert kept is not None
-    assert kept.findings[0].fingerprint == f"{0:016x}"
+    kept_state = load_state(text)
+    assert kept_state is not None
+    assert kept_state.findings[0].fingerprint == f"{0:016x}"
     if number == 400:
-        assert [seen.fingerprint for seen in kept.findings[:200]] == [
+        assert [seen_finding.fingerprint for seen_finding in kept_state.findings[:200]] == [
             f"{n:016x}" for n in range(200)
         ]
 
@@ -395,10 +455,13 @@ def test_over_no_state_a_round_stumbles(document, seen, head):
     state = load_state(packed(document | {"findings": seen}))
     if state is None:
         return
-    here = [found("1"), found("2", line=1 << 40, end_line=1 << 40)]
-    told = next_round(state, here, head, lambda _: True, lambda _: True)
-    assert load_state(dump_state(told.state)) is not None
-    assert {one.fingerprint for one in told.reportable} == {"1" * 16, "2" * 16}
+    local_findings = [found_finding("1"), found_finding("2", line=1 << 40, end_line=1 << 40)]
+    told_round = next_round(state, local_findings, head, lambda _: True, lambda _: True)
+    assert load_state(dump_state(told_round.state)) is not None
+    assert {reportable_entry.fingerprint for reportable_entry in told_round.reportable} == {
+        "1" * 16,
+        "2" * 16,
+    }
 
 
 def test_the_count_of_rounds_stays_at_its_end():
@@ -411,9 +474,9 @@ def test_what_a_state_cannot_hold_is_not_remembered():
         ReportedFinding(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A})
         for number in range(10_000)
     )
-    told = follow_state(RoundState(number=1, head=A, findings=many), [found("f")])
-    assert told.state.findings[0].fingerprint == "f" * 16
-    assert len(told.state.findings) == 10_000
+    told_state = follow_state(RoundState(number=1, head=A, findings=many), [found_finding("f")])
+    assert told_state.state.findings[0].fingerprint == "f" * 16
+    assert len(told_state.state.findings) == 10_000
 
 
 def follow_state(state: RoundState | None, findings) -> Round:
@@ -424,17 +487,24 @@ def follow_state(state: RoundState | None, findings) -> Round:
 @settings(deadline=None)
 @given(st.lists(st.sets(st.sampled_from("123456789")), min_size=1, max_size=6))
 def test_over_any_rounds_each_finding_is_in_one_place_and_nothing_is_new_twice_in_a_row(history):
-    told, before = None, set()
-    for index, here in enumerate(history):
+    told_text, before = None, set()
+    for index, history_entry in enumerate(history):
         head = f"{index:040x}"
-        findings = [found(name) for name in sorted(here)]
-        told = first_round(findings, head) if told is None else follow(told, findings, head)
-        groups = [names(told.new), names(told.open), names(told.fixed), names(told.withheld)]
+        findings = [found_finding(name) for name in sorted(history_entry)]
+        told_text = (
+            first_round(findings, head) if told_text is None else follow(told_text, findings, head)
+        )
+        groups = [
+            names(told_text.new),
+            names(told_text.open),
+            names(told_text.fixed),
+            names(told_text.withheld),
+        ]
         assert sorted("".join(groups)) == sorted(set("".join(groups)))
-        assert set(names(told.reportable)) == here
-        assert not set(names(told.new)) & before
-        assert set(names(told.open)) == before & here
-        before = here
+        assert set(names(told_text.reportable)) == history_entry
+        assert not set(names(told_text.new)) & before
+        assert set(names(told_text.open)) == before & history_entry
+        before = history_entry
 
 
 def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_an_id():
@@ -446,14 +516,18 @@ def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_a
             outcome="fail",
         )
 
-    one, two = found("1", rubrics=("a",)), found("2", rubrics=("b",))
-    whole = summaries.summary(rubrics=(voted("a"), voted("b")), findings=(two, one))
-    explained = explain_state(first_round([one, two], A).state, whole, 1)
-    assert [[vote.reason for vote in seen.votes] for seen in explained.findings] == [
+    finding, two = found_finding("1", rubrics=("a",)), found_finding("2", rubrics=("b",))
+    whole_summary = summaries.summary(rubrics=(voted("a"), voted("b")), findings=(two, finding))
+    explained = explain_state(first_round([finding, two], A).state, whole_summary, 1)
+    assert [
+        [vote.reason for vote in seen_finding.votes] for seen_finding in explained.findings
+    ] == [
         ["in a"],
         ["in b"],
     ]
-    assert [name.fingerprint for name in queries.worst_first(whole.findings, whole)] == [
+    assert [
+        name.fingerprint for name in queries.worst_first(whole_summary.findings, whole_summary)
+    ] == [
         "1" * 16,
         "2" * 16,
     ]
@@ -486,7 +560,7 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
 def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
     more, waiver, grounds, is_overridden
 ):
-    finding = found("1", **{"level": "notice"} | more)
+    finding = found_finding("1", **{"level": "notice"} | more)
     assert (queries.waiver_text(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
     assert queries.is_overridden(finding) is is_overridden
 
@@ -504,8 +578,10 @@ def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
     ],
 )  # fmt: skip
 def test_who_approved_a_change_of_the_gate_is_an_account_and_no_words(finding, headline, meaning):
-    shown = found("1", **{"level": "notice", "criterion": "policy", "path": ""} | finding)
-    run = summaries.summary(findings=(shown,), policy_changes=(summaries.policy(),))
+    shown_finding = found_finding(
+        "1", **{"level": "notice", "criterion": "policy", "path": ""} | finding
+    )
+    run = summaries.summary(findings=(shown_finding,), policy_changes=(summaries.policy(),))
     assert sentences.passed_by_words(run) == headline
     assert sentences.policy_meaning(run.policy_changes[0], run) == meaning
 
@@ -516,7 +592,7 @@ def quoting(name: str, *lines: str, **more) -> Finding:
         CheckedEvidence(path="src/a.py", line=3, end_line=3, quote=line, standing="holds")
         for line in lines
     ]
-    return found(name, evidence=tuple(evidence), basis="inferred", **more)
+    return found_finding(name, evidence=tuple(evidence), basis="inferred", **more)
 
 
 def test_a_defect_of_which_other_lines_are_quoted_is_still_open_and_keeps_its_thread():
@@ -555,5 +631,5 @@ def test_one_earlier_finding_goes_on_as_one_finding():
 
 def test_text_that_spoke_to_the_reviewer_and_is_gone_is_fixed():
     answered = answered_by(summaries.summary(), None)
-    before = first_round([found("1", level="warning", criterion="addressed")], A)
+    before = first_round([found_finding("1", level="warning", criterion="addressed")], A)
     assert names(follow(before, [], answered=answered).fixed) == "1"

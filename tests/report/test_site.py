@@ -46,21 +46,21 @@ def entry(number: int, **more: Any) -> RunEntry:
 
 
 def site_of(*made: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **more: Any) -> Site:
-    figures = {run.run_id: extract_figures(told) for run, told in made}
+    figures = {run.run_id: extract_figures(told_text) for run, told_text in made}
     runs = sorted((run for run, _ in made), reverse=True)
     total = compute_statistics(runs, {}, lambda run: figures[run.run_id], labels)
     title, people = more.pop("title", ""), more.pop("people", {})
-    shown = (
+    site_runs = (
         SiteRun(run, figures[run.run_id], title, person=people.get(run.run_id, "")) for run in runs
     )
-    return Site(tuple(shown), total, tuple(labels), **more)
+    return Site(tuple(site_runs), total, tuple(labels), **more)
 
 
 def failed(mark: str = MARK, agent: str = "Claude Code", **more: Any) -> Summary:
-    found = finding(criterion="types", fingerprint=mark, **more)
+    found_finding = finding(criterion="types", fingerprint=mark, **more)
     bad = criterion("types", "fail", kind="judge")
     return summary(
-        rubrics=(rubric(bad, outcome="fail"),), findings=(found,),
+        rubrics=(rubric(bad, outcome="fail"),), findings=(found_finding,),
         agent_authored=AgentAuthored(decision=True, hints=(TrailerHint(name="Co-Authored-By", agent=agent),)),
         cost=Cost(usd=0.25, basis="known", by_model={"a-model": 0.25}), cache=CacheUse(hits=1, misses=3),
     )  # fmt: skip
@@ -125,8 +125,8 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
     assert "#from=2026-10-07&to=2026-10-07&outcome=fail" in links
     assert "#from=2026-10-07&to=2026-10-07&model=a-model" in links
     assert "#agent=Claude%20Code&outcome=fail" in links
-    told = [part.text_content() for part in page.xpath("//p[@class='sentence']")]
-    assert told == [
+    texts = [part.text_content() for part in page.xpath("//p[@class='sentence']")]
+    assert texts == [
         f"Most was spent on 2026-10-05: $0.5000, $0.5000 of it on review {BOTH[0][0].run_id}.",
         "1 of 4 answers (25%) from earlier runs, in 1 run.",
     ]  # fmt: skip
@@ -170,8 +170,8 @@ def test_a_pass_that_no_judge_gave_is_named_and_drawn_as_another_outcome():
     ],
 )
 def test_what_people_said_of_a_finding_counts_once(labels, waiver, word):
-    told = failed(**({"waiver": waiver} if waiver else {}))
-    page = page_of(site_of((entry(0), told), (entry(1), told), labels=labels))
+    failure = failed(**({"waiver": waiver} if waiver else {}))
+    page = page_of(site_of((entry(0), failure), (entry(1), failure), labels=labels))
     head, row = table_of(page, "findings")
     assert dict(zip(head, row, strict=True)) == dict.fromkeys(head, "") | {
         "Criterion": "quality/types", "Found": "1", word: "1",
@@ -194,19 +194,19 @@ def test_calibration_has_intervals_of_labels_and_of_cases():
         criterion=(counted,),
     )
     page = page_of(site_of(*BOTH, labels=[label(right=True)], baselines=(measured,)))
-    for name, shown in (("precision", "100%"), ("recall", "100%"), ("false-blocks", "0%")):
+    for name, shown_text in (("precision", "100%"), ("recall", "100%"), ("false-blocks", "0%")):
         assert table_of(page, name)[1][:3] == [
             "quality/types",
             "0 of 1" if name == "false-blocks" else "1 of 1",
-            shown,
+            shown_text,
         ]
 
 
 def test_sentences_name_what_stands_out_and_lead_there():
     other = failed(agent="Codex")
-    made = []
+    made_entries = []
     for number in range(6):
-        for told, outcome, at in (
+        for told_text, outcome, at in (
             (failed(), "pass" if number else "fail", 0),
             (other, "fail", 1),
             (failed(), "pass", 34),
@@ -215,21 +215,24 @@ def test_sentences_name_what_stands_out_and_lead_there():
             cost = {"cost_usd": 0.25, "cost_basis": "known", "duration_ms": took}
             run = entry(at, outcome=outcome, author="agent", paths=("a.py", f"{number}.py"), **cost)
             key = (
-                f"tree-{HEAD}" if told is other and number == 5 else HEAD
+                f"tree-{HEAD}" if told_text is other and number == 5 else HEAD
             )  # what is staged is no commit
-            made.append((replace(run, run_id=f"{run.run_id[:-1]}{number}", key=key), told))
-    site = site_of(*made, labels=[label(right=False)])
+            made_entries.append(
+                (replace(run, run_id=f"{run.run_id[:-1]}{number}", key=key), told_text)
+            )
+    site = site_of(*made_entries, labels=[label(right=False)])
     page = page_of(site)
-    told = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
+    told_text = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
     assert (
-        "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs." in told
+        "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs."
+        in told_text
     )
-    assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commits." in told
+    assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commits." in told_text
     assert (
         "60.0 s from 2026-11-02 to 2026-11-08, 30.0 s from 2026-10-05 to 2026-10-11: 100% slower."
-        in told
+        in told_text
     )
-    assert "Most: a.py, changed by 7 failed runs." in told
+    assert "Most: a.py, changed by 7 failed runs." in told_text
     links = page.xpath("//p[@class='sentence']//a/@href")
     assert "#criterion=quality%2Ftypes&said=wrong" in links
     assert "#agent=Codex&outcome=fail" in links
@@ -241,7 +244,7 @@ def test_sentences_name_what_stands_out_and_lead_there():
 
 
 def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
-    known = {
+    known_fields = {
         "state": "calibrated",
         "sentence": "4 of 213 clean blocked",
         "clean": 213,
@@ -250,7 +253,7 @@ def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
     }
     recall = Interval(0.8, 0.7, 0.9)
     badges = {
-        "lost": TrustBadge(**known, blocks=False, needed=225, defective=10, found=8, recall=recall),
+        "lost": TrustBadge(**known_fields, blocks=False, needed=225, defective=10, found=8, recall=recall),
         "new": TrustBadge(state="uncalibrated", sentence="uncalibrated, 1 change wrongly blocked", clean=1, blocked=1,
                           wrong=1),
         "shaky": TrustBadge(state="unsteady", sentence="", clean=9, flips=2),
@@ -270,12 +273,12 @@ def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
         Trust(uncalibrated="advise"),
         Trust(),
     ):
-        told = (
+        told_text = (
             page_of(site_of(*BOTH, judges=judges, trust=trust))
             .xpath("//figure[@id='judges']//p")[0]
             .text
         )
-        rules[trust.block, trust.uncalibrated] = told.partition(". ")[0]
+        rules[trust.block, trust.uncalibrated] = told_text.partition(". ")[0]
     assert rules == {
         (
             "earned",
@@ -295,13 +298,16 @@ def test_what_people_let_pass_stands_open_with_who_until_when_and_why():
         waiver("Bo", reason, expires=date(2027, 1, 1)) for reason in ("agreed", "no defect")
     )
     passed = failed(waiver=agreed.sentence, allowed_by=agreed)
-    other, both = failed("f" * 16), failed("e" * 16, waiver=disputed.sentence, allowed_by=disputed)
+    other, both_failure = (
+        failed("f" * 16),
+        failed("e" * 16, waiver=disputed.sentence, allowed_by=disputed),
+    )
     runs = (
         (entry(0), failed()),
         (entry(1), passed),
         (entry(2), passed),
         (entry(3), other),
-        (entry(4), both),
+        (entry(4), both_failure),
     )
     labels = [
         label(right=False, finding=mark * 16, reason="no", by="Ada <ada@example.org>")
@@ -371,20 +377,20 @@ def test_commits_that_were_never_reviewed_stand_open():
             ("d", "overridden"),
         )
     )
-    made = {"b" * 40: ("2026-10-05", "Ada")}
+    made_fields = {"b" * 40: ("2026-10-05", "Ada")}
     page = page_of(
         site_of(
             *BOTH,
             coverage=Verification(commits, "", "", strict=False),
             commits="main",
-            authorship=made,
+            authorship=made_fields,
         )
     )
     assert table_of(page, "coverage")[1:] == [
         ["reviewed", "1"], ["overridden", "1"], ["missing", "1"], ["bypassed", "1"],
     ]  # fmt: skip
-    told = page.xpath("//figure[@id='coverage']//p")[0].text
-    assert told.startswith(
+    told_text = page.xpath("//figure[@id='coverage']//p")[0].text
+    assert told_text.startswith(
         "vibe-gate verify accepts 2 of 4 commits: 1 reviewed, 1 overridden. Overridden: reviewed, and"
     )
     parts = page.xpath("//section[@id='commits']/details")
@@ -421,8 +427,8 @@ def shown_coverage(*words: str, older: str, first_run: str) -> tuple[str, list[s
     )  # fmt: skip
     section = page_of(site).xpath("//section[@id='commits']")[0]
     folds = [head.text_content() for head in section.xpath("./details/summary")]
-    drawn = [item.text_content() for item in section.xpath(".//ul[@class='keys-of']/li")]
-    return section.xpath(".//p[@class='sentence']")[0].text, folds, drawn
+    texts = [item.text_content() for item in section.xpath(".//ul[@class='keys-of']/li")]
+    return section.xpath(".//p[@class='sentence']")[0].text, folds, texts
 
 
 SINCE = "Reviewed since 2026-10-05, the first run stored here: "
@@ -456,17 +462,17 @@ SINCE = "Reviewed since 2026-10-05, the first run stored here: "
     ],
 )  # fmt: skip
 def test_commits_that_are_older_than_the_first_run_are_no_gap(words, older, sentence, folds):
-    told, heads, drawn = shown_coverage(*words, older=older, first_run="2026-10-05")
-    assert (told, heads) == (sentence, folds)
-    assert sorted(drawn) == sorted(
+    told_text, heads, drawn_value = shown_coverage(*words, older=older, first_run="2026-10-05")
+    assert (told_text, heads) == (sentence, folds)
+    assert sorted(drawn_value) == sorted(
         head.partition(":")[0] for head in folds if not head.startswith("older")
     )
 
 
 def test_without_a_run_no_commit_is_called_never_reviewed():
-    told, heads, drawn = shown_coverage("missing", "missing", older="ab", first_run="")
-    assert told == "No run is stored here yet; commits count from the first run on."
-    assert (heads, drawn) == (["without a run: 2 commits"], [])
+    told_text, heads, drawn_value = shown_coverage("missing", "missing", older="ab", first_run="")
+    assert told_text == "No run is stored here yet; commits count from the first run on."
+    assert (heads, drawn_value) == (["without a run: 2 commits"], [])
 
 
 @pytest.mark.parametrize(
@@ -486,16 +492,19 @@ def test_without_a_run_no_commit_is_called_never_reviewed():
 def test_a_commit_is_older_by_its_date_unless_it_follows_one_that_is_not(times, older):
     names = list(times)
     parents = dict(zip(names, [*names[1:], ""], strict=True))
-    known = {name: CommitTime(time, tuple(parents[name])) for name, time in times.items()}
-    assert commits_before(25, 100, names, known) == frozenset(older)
+    known_fields = {name: CommitTime(time, tuple(parents[name])) for name, time in times.items()}
+    assert commits_before(25, 100, names, known_fields) == frozenset(older)
 
 
 def test_a_branch_from_before_the_first_run_that_is_merged_after_it_is_older():
-    known = {
+    known_fields = {
         "m": CommitTime(40, ("new", "branch")), "new": CommitTime(30, ("base",)),
         "branch": CommitTime(20, ("base",)), "base": CommitTime(10, ()),
     }  # fmt: skip
-    assert commits_before(25, 100, ["m", "branch", "new", "base"], known) == {"branch", "base"}
+    assert commits_before(25, 100, ["m", "branch", "new", "base"], known_fields) == {
+        "branch",
+        "base",
+    }
 
 
 def test_texts_of_others_are_text_cut_and_visible():
@@ -551,13 +560,16 @@ def test_names_that_are_shown_alike_are_one_name_of_the_filters():
     long = "m" * 200
     dear = summary(cost=Cost(usd=3.0, basis="known", by_model={f"{long}a": 1.0, f"{long}b": 2.0}))
     other = summary(cost=Cost(usd=1.0, basis="known", by_model={f"{long}c": 1.0}))
-    told = build_script_data(
+    script_data = build_script_data(
         site_of(
             (entry(0, paths=(f"{long}a", f"{long}b")), dear), (entry(1, paths=(f"{long}c",)), other)
         )
     )
-    assert len(told["models"]) == len(told["paths"]) == 1
-    assert [(run[13], run[19]) for run in told["runs"]] == [([(0, 1.0)], [0]), ([(0, 3.0)], [0])]
+    assert len(script_data["models"]) == len(script_data["paths"]) == 1
+    assert [(run[13], run[19]) for run in script_data["runs"]] == [
+        ([(0, 1.0)], [0]),
+        ([(0, 3.0)], [0]),
+    ]
 
 
 def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
@@ -573,10 +585,16 @@ def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
 )
 def test_spans_cover_every_day_once(days, number, name, length):
     first = date(2026, 10, 5)
-    found = split_days(first, first + timedelta(days))
-    assert found[0].text == (f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05")
-    assert (len(found), found[0].name, len(found[0].days)) == (number, name, length)
-    every = [day for span in found for day in span.days]
+    day_spans = split_days(first, first + timedelta(days))
+    assert day_spans[0].text == (
+        f"{day_spans[0].first} to {day_spans[0].last}" if length > 1 else "2026-10-05"
+    )
+    assert (len(day_spans), day_spans[0].name, len(day_spans[0].days)) == (
+        number,
+        name,
+        length,
+    )
+    every = [day for span in day_spans for day in span.days]
     assert every == [every[0] + timedelta(at) for at in range(len(every))]
     assert every[0] <= first and every[-1] >= first + timedelta(days)
 

@@ -32,9 +32,10 @@ def brought(lines: int = 8, path: str = "a.py"):
 
 def committed(head: bytes, comment) -> bytes:
     """What GitHub makes of the file when somebody commits the suggestion."""
-    lines, (found,) = head.decode().splitlines(keepends=True), BLOCK.finditer(comment.body)
+    lines = head.decode().splitlines(keepends=True)
+    (block,) = BLOCK.finditer(comment.body)
     start = comment.start_line or comment.line
-    return "".join([*lines[: start - 1], found[2], *lines[comment.line :]]).encode()
+    return "".join([*lines[: start - 1], block[2], *lines[comment.line :]]).encode()
 
 
 @pytest.mark.parametrize(
@@ -95,10 +96,10 @@ def test_a_committed_suggestion_is_what_the_agent_made(after):
     ],
 )  # fmt: skip
 def test_what_cannot_be_committed_so_is_not_suggested_but_counted(file, steering, lines):
-    made = make_suggestions((file,), steering, lines, "is made.patch")
+    suggestions = make_suggestions((file,), steering, lines, "is made.patch")
     assert (
-        made.comments == ()
-        and made.note.startswith("0 of 1 change ")
-        and "the whole patch is made.patch" in made.note
+        suggestions.comments == ()
+        and suggestions.note.startswith("0 of 1 change ")
+        and "the whole patch is made.patch" in suggestions.note
     )
-    assert all(name in made.note for name in steering)
+    assert all(name in suggestions.note for name in steering)

@@ -30,12 +30,12 @@ def boxes(drawn: str) -> list[tuple[str, float]]:
 
 
 def test_columns_are_as_high_as_their_figures_and_lead_to_what_they_count() -> None:
-    drawn = svg.draw_columns(DAYS, SERIES, lambda value: f"{value:.0f}")
-    (passed, three), (_, one), (failed, eight) = boxes(drawn)
+    columns = svg.draw_columns(DAYS, SERIES, lambda value: f"{value:.0f}")
+    (passed, three_high), (_, one_high), (failed, eight_high) = boxes(columns)
     assert (passed, failed) == ("pass", "fail")
-    assert (three / one, eight / one) == pytest.approx((3, 8), rel=0.01)
-    assert [link.get("href") for link in parsed(drawn).iter("a")] == ["#day=1"]
-    assert "10-01, pass: 3 runs" in [title.text for title in parsed(drawn).iter("title")]
+    assert (three_high / one_high, eight_high / one_high) == pytest.approx((3, 8), rel=0.01)
+    assert [link.get("href") for link in parsed(columns).iter("a")] == ["#day=1"]
+    assert "10-01, pass: 3 runs" in [title.text for title in parsed(columns).iter("title")]
 
 
 def test_rows_lines_and_ranges_have_names_and_figures() -> None:
@@ -73,19 +73,22 @@ def test_names_of_dots_do_not_touch() -> None:
         "claude-sonnet-5": 0.0115,
         "claude-haiku-4-5 (cached)": 0.0058,
     }
-    drawn = parsed(
+    parsed_picture = parsed(
         svg.draw_dots([Dot(name, usd, Interval(1.0, 0.3, 1.0), "") for name, usd in models.items()])
     )
-    names = [text for text in drawn.iter("text") if text.text in models]
-    ends = [(float(each.get("x")), -1 if each.get("class") == "end" else 1) for each in names]
-    reach = [
-        sorted((x, x + side * 6.5 * len(each.text)))
-        for each, (x, side) in zip(names, ends, strict=True)
+    names = [text for text in parsed_picture.iter("text") if text.text in models]
+    ends = [
+        (float(name_entry.get("x")), -1 if name_entry.get("class") == "end" else 1)
+        for name_entry in names
     ]
-    for (one, (left, right)), (other, (start, end)) in itertools.combinations(
+    reach = [
+        sorted((x, x + side * 6.5 * len(name_entry.text)))
+        for name_entry, (x, side) in zip(names, ends, strict=True)
+    ]
+    for (entry, (left_value, right)), (other, (start, end)) in itertools.combinations(
         zip(names, reach, strict=True), 2
     ):
-        assert one.get("y") != other.get("y") or right < start or end < left
+        assert entry.get("y") != other.get("y") or right < start or end < left_value
 
 
 @pytest.mark.parametrize(
@@ -100,8 +103,8 @@ def test_an_axis_ends_at_a_round_figure(most: float, last: float) -> None:
     ("seconds", "last"), [(0.011, "10 ms"), (1.5, "1500 ms"), (50, "40 s"), (9_000, "2 h")]
 )
 def test_a_time_axis_has_the_unit_that_people_would_take(seconds: float, last: str) -> None:
-    drawn = svg.draw_lanes([Lane("a", (Span(0, seconds, 0, "all"),), "all")], SERIES, seconds)
-    assert [text.text for text in parsed(drawn).iter("text") if text.get("class") == "tick middle"][
+    lanes = svg.draw_lanes([Lane("a", (Span(0, seconds, 0, "all"),), "all")], SERIES, seconds)
+    assert [text.text for text in parsed(lanes).iter("text") if text.get("class") == "tick middle"][
         -1
     ] == last
 
@@ -110,13 +113,17 @@ def test_a_time_axis_has_the_unit_that_people_would_take(seconds: float, last: s
 def test_names_of_others_are_text_cut_and_visible() -> None:
     name = ATTACK * 2_000
     bars = [Bar(name, (Part(1, name, f"#{name}"),), name)]
-    for drawn in (
+    for drawn_entry in (
         svg.draw_columns(bars, [Series(name, "s0")], lambda _: name),
         svg.draw_rows(bars, [Series(name, "s0")]),
     ):
-        assert [one.tag for one in parsed(drawn).iter() if one.tag in {"script", "img"}] == []
-        assert "\u202e" not in drawn
-        titles = [title.text for title in parsed(drawn).iter("title")]
+        assert [
+            element.tag
+            for element in parsed(drawn_entry).iter()
+            if element.tag in {"script", "img"}
+        ] == []
+        assert "\u202e" not in drawn_entry
+        titles = [title.text for title in parsed(drawn_entry).iter("title")]
         assert max(map(len, titles)) == svg.MOST_TITLE
     assert svg.draw_columns([], SERIES, str) == svg.draw_columns([], SERIES, str)
 
@@ -146,8 +153,8 @@ def test_a_name_beside_a_bar_takes_the_room_that_it_needs_and_keeps_its_end(
         svg.draw_lanes([Lane(name, (Span(0, 1, 0, "all"),), "1 s") for name in names], SERIES, 1),
     ]
     for picture in pictures:
-        shown = [text.text for text in parsed(picture).iter("text") if text.get("class") == "end"]
-        assert shown == visible
+        texts = [text.text for text in parsed(picture).iter("text") if text.get("class") == "end"]
+        assert texts == visible
         ends = [
             float(box.get("x")) + float(box.get("width")) for box in parsed(picture).iter("rect")
         ]

@@ -133,8 +133,8 @@ def test_the_first_line_is_the_verdict_and_its_reason(made, line):
 
 
 def test_a_whole_screen():
-    made = failed(2, 1, policy_changes=(policy(),), unreviewed=(unseen(),))
-    assert screen(made, ("The first note.",)) == (
+    failure = failed(2, 1, policy_changes=(policy(),), unreviewed=(unseen(),))
+    assert screen(failure, ("The first note.",)) == (
         "✗ FAIL · quality: errors-not-swallowed failed (must)\n"
         "  change  abcdef012345 · 1 file +4 −1 · src/a.py\n"
         "  gate    .vibe-gate at 5d401b900000\n"
@@ -157,8 +157,8 @@ def test_a_whole_screen():
         "          then review again"
     )
     keyless = rubric(open_question("asked", NoKey()))
-    assert "run --fix" not in screen(replace(made, bundle="")) + screen(
-        replace(made, rubrics=(keyless,))
+    assert "run --fix" not in screen(replace(failure, bundle="")) + screen(
+        replace(failure, rubrics=(keyless,))
     )
 
 
@@ -178,12 +178,12 @@ def test_the_gravest_findings_stay_and_the_rest_is_counted():
 
 def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
     rows = (criterion("soft", "fail", must=False), criterion("hard", "fail"))
-    found = (
+    findings = (
         finding("soft one", criterion="soft", fingerprint="a" * 16),
         finding("x", criterion="hard", fingerprint="b" * 16),
     )
     text = screen(
-        failed(0, 0, found=found, rubrics=(rubric(*rows, outcome="fail", score=0.0),)), width=200
+        failed(0, 0, found=findings, rubrics=(rubric(*rows, outcome="fail", score=0.0),)), width=200
     )
     assert text.index("src/a.py:41  hard") < text.index("src/a.py:41  soft")
     words = " ".join(text.split())
@@ -208,16 +208,16 @@ def test_a_fail_that_no_change_of_files_repairs_names_no_fixer():
 
 @pytest.mark.parametrize(("base", "onto"), [("a" * 40, "a" * 12), ("", "--root")])
 def test_of_a_secret_in_commits_next_says_to_rewrite_them(base, onto):
-    made = failed(0, 0, found=(finding("a key", criterion="no-secrets"),))
-    change = replace(made.change, base_commit=base, head_commit="b" * 40)
-    assert "next    fix what is marked" in screen(made, width=300)
-    last = screen(replace(made, change=change), width=300).splitlines()[-1]
+    failure = failed(0, 0, found=(finding("a key", criterion="no-secrets"),))
+    change = replace(failure.change, base_commit=base, head_commit="b" * 40)
+    assert "next    fix what is marked" in screen(failure, width=300)
+    last = screen(replace(failure, change=change), width=300).splitlines()[-1]
     assert "revoke it" in last
     assert f"git rebase -i {onto};" in last
 
 
 def test_a_place_that_is_too_long_keeps_its_line_number():
-    for depth, whole in ((12, True), (90, False)):
+    for depth, whole_text in ((12, True), (90, False)):
         path = "src/" + "deep/" * depth + "load.py"
         text = screen(failed(0, 0, found=(finding(path=path, line=1234),)), width=60)
         place = (
@@ -226,16 +226,16 @@ def test_a_place_that_is_too_long_keeps_its_line_number():
             .replace("\n", "")
         )
         assert place.endswith("deep/load.py:1234")
-        assert (f"src/{place}" == f"{path}:1234") is whole
+        assert (f"src/{place}" == f"{path}:1234") is whole_text
 
 
 def test_many_findings_of_one_kind_hide_no_other_kind():
     marks = tuple(finding("a mark", line=n) for n in range(1, 99))
-    more = tuple(finding("another mark", path="src/b.py", line=n) for n in range(1, 99))
+    more_entries = tuple(finding("another mark", path="src/b.py", line=n) for n in range(1, 99))
     keys = tuple(
         finding("a private key", criterion="no-secrets", path=f"{n}.pem", line=1) for n in range(4)
     )
-    text = screen(failed(0, 0, found=(*marks, *more, *keys)), every=False)
+    text = screen(failed(0, 0, found=(*marks, *more_entries, *keys)), every=False)
     assert text.count("a private key") == 4
     assert text.index("a private key") < text.index("a mark")
     assert "… and 192 more findings: vibe-gate report --open, or --json" in text
@@ -247,15 +247,15 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
         for n in (7, 9)
     )
     vote = fail_vote("it is wrong", *lines, counterexample="f(0) -> crash")
-    found = [
-        finding("it is wrong", one.line, criterion="q", path="a.py", evidence=(one,))
-        for one in lines
+    findings = [
+        finding("it is wrong", line.line, criterion="q", path="a.py", evidence=(line,))
+        for line in lines
     ]
-    made = failed(0, 0, found=tuple(found))
+    failure = failed(0, 0, found=tuple(findings))
     judged = rubric(
         criterion("q", "fail", kind="judge", reason="it is wrong", votes=(vote,)), outcome="fail"
     )
-    text = screen(replace(made, rubrics=(judged,)))
+    text = screen(replace(failure, rubrics=(judged,)))
     assert "✗ q  must  fail     2 findings below" in text
     assert (
         "✗ a.py:7  q  inferred\n      7 |     line 7\n    it is wrong\n    e.g. f(0) -> crash\n"
@@ -368,38 +368,41 @@ def test_a_finding_is_wrapped_and_not_cut():
 
 def test_what_no_judge_saw_stands_in_the_first_line_of_a_pass():
     asks = rubric(criterion(kind="judge"))
-    made = summary(unreviewed=(unseen(), unseen()), rubrics=(asks,))
-    assert first_line(made) == "✓ PASS · quality; 2 places not judged"
+    made_summary = summary(unreviewed=(unseen(), unseen()), rubrics=(asks,))
+    assert first_line(made_summary) == "✓ PASS · quality; 2 places not judged"
 
 
 def test_a_rubric_of_which_nothing_applies_is_not_said_to_have_passed():
-    made = summary(
+    made_summary = summary(
         rubrics=(rubric(criterion()), rubric(criterion("x", "not_applicable"), id="other"))
     )
-    assert first_line(made) == "✓ PASS · quality"
-    assert "· other  skipped" in screen(made)
+    assert first_line(made_summary) == "✓ PASS · quality"
+    assert "· other  skipped" in screen(made_summary)
 
 
 def test_a_rubric_without_a_verdict_has_no_score():
-    made = summary(
+    made_summary = summary(
         outcome="inconclusive",
         exit_code=3,
         rubrics=(weighed(criterion(), criterion("x", "abstain")),),
     )
-    assert "? quality  inconclusive · coverage 50%" in screen(made)
-    assert "score" not in screen(made)
+    assert "? quality  inconclusive · coverage 50%" in screen(made_summary)
+    assert "score" not in screen(made_summary)
 
 
 def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once():
     reason = "HTTP 401: the model's API does not accept the key. Details: Failed to authenticate."
     rows = (criterion(name, "error", kind="judge", reason=reason) for name in ("a", "b"))
-    made = summary(
+    made_summary = summary(
         outcome="error", exit_code=3, rubrics=(rubric(*rows, outcome="error", coverage=0.0),)
     )
-    made = replace(made, unreviewed=(unseen(reason=reason),))
-    assert first_line(made) == "! ERROR · HTTP 401: the model's API does not accept the key"
-    assert "  details Failed to authenticate" in screen(made)
-    assert (screen(made).count("HTTP 401"), screen(made).count("authenticate")) == (1, 1)
+    made_summary = replace(made_summary, unreviewed=(unseen(reason=reason),))
+    assert first_line(made_summary) == "! ERROR · HTTP 401: the model's API does not accept the key"
+    assert "  details Failed to authenticate" in screen(made_summary)
+    assert (screen(made_summary).count("HTTP 401"), screen(made_summary).count("authenticate")) == (
+        1,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -419,12 +422,12 @@ def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once
 )
 def test_what_a_second_review_cannot_change_is_to_be_mended_first(cause, step):
     row = open_question("x", cause)
-    made = summary(
+    made_summary = summary(
         outcome="inconclusive",
         exit_code=3,
         rubrics=(rubric(row, outcome="inconclusive", coverage=0.0),),
     )
-    assert screen(made, width=200).splitlines()[-1] == f"  next    {step}"
+    assert screen(made_summary, width=200).splitlines()[-1] == f"  next    {step}"
 
 
 def test_an_approved_change_of_the_gate_says_once_who_approved_it():
@@ -435,26 +438,32 @@ def test_an_approved_change_of_the_gate_says_once_who_approved_it():
 
 def test_a_waiver_is_a_sentence_of_its_own():
     rule = waiver("jo", "a key of the sandbox", local=False)
-    made = summary(
+    made_summary = summary(
         rubrics=(rubric(criterion("x", "fail", reason=f"{rule.sentence} | evaluates its input")),),
         findings=(
             waived(finding("evaluates its input", criterion="x", fingerprint="0" * 16), rule),
         ),
     )
-    assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(made)
-    assert "|" not in screen(made)
+    assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(
+        made_summary
+    )
+    assert "|" not in screen(made_summary)
     claimed = replace(
-        made, findings=(replace(made.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),)
+        made_summary,
+        findings=(
+            replace(made_summary.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),
+        ),
     )
     assert "Accepted" not in screen(claimed), "a judge can begin with the same words"
-    one, two = "overridden by jo: a | b", "suppressed by al: c; d"
-    both = criterion("x", "fail", reason=f"{one}; {two} | 2 lines; e | f")
-    found = [
-        finding(f"{why} | bad", level="notice", criterion="x", waiver=why) for why in (two, one)
+    text, two = "overridden by jo: a | b", "suppressed by al: c; d"
+    both_criterion = criterion("x", "fail", reason=f"{text}; {two} | 2 lines; e | f")
+    findings = [
+        finding(f"{entry} | bad", level="notice", criterion="x", waiver=entry)
+        for entry in (two, text)
     ]
     assert (
-        sentences.criterion_reason("quality", both, found)
-        == f"2 lines; e | f. Accepted: {two}; {one}."
+        sentences.criterion_reason("quality", both_criterion, findings)
+        == f"2 lines; e | f. Accepted: {two}; {text}."
     )
 
 
@@ -471,9 +480,9 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     reason = criterion("c", "fail", reason=hostile)
     look = SecondLook(outcome="stands", said="stands", reason=f"looked {hostile}")
     proof = Proof(status="proven", reason=f"ran {hostile}", test=hostile, command=hostile)
-    found = finding(hostile, path=hostile, proof=proof, second_look=look)
-    made = failed(0, 0, found=(found,), rubrics=(rubric(reason, outcome="fail"),))
-    text = screen(made, (hostile,), width=400)
+    found_finding = finding(hostile, path=hostile, proof=proof, second_look=look)
+    failure = failed(0, 0, found=(found_finding,), rubrics=(rubric(reason, outcome="fail"),))
+    text = screen(failure, (hostile,), width=400)
     assert text.count("[bold red]x[/] \\x1b[2J \\u202e \\u200b [link=http://x]y[/link]") == 7
     assert not set(text) & {"\x1b", "\u202e", "\u200b"}
 
@@ -486,7 +495,7 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     st.booleans(),
 )
 def test_any_text_fits_the_width_and_stays_on_its_line(text, width, every):
-    made = failed(0, 0, found=(finding(text, path=text),), bundle="", files=(changed(text),))
-    lines = screen(made, (), width, every).split("\n")
+    failure = failed(0, 0, found=(finding(text, path=text),), bundle="", files=(changed(text),))
+    lines = screen(failure, (), width, every).split("\n")
     assert all(cell_len(line) <= max(width, 40) for line in lines)
     assert all(line == safe(line) for line in lines)

@@ -29,22 +29,26 @@ def attempt(
     test: str, model: str, result: str, number: int, usd: float | None = 0.01, *judged: str
 ) -> list[SiteRun]:
     """The runs of one attempt: the agent's, and those of judges, by their outcomes."""
-    made: list[SiteRun] = []
+    made_entries: list[SiteRun] = []
     for at, outcome in enumerate(("pass", *judged)):
         run_id = f"{FIRST + timedelta(seconds=number):%Y%m%dT%H%M%S}{at:03d}Z-{number:08x}"
-        first = made[0].entry.run_id if made else run_id
+        first = made_entries[0].entry.run_id if made_entries else run_id
         tested = TestedRun(test=test, model=model, attempt=first, result=result, repetition=number, judges=at > 0,
                            usd=usd)  # fmt: skip
         entry = RunEntry(
             run_id, KEY, outcome=outcome, author="fixer", workflow="fixer", duration_ms=1_500
         )
-        made.append(SiteRun(entry, RunFigures(), page=f"runs/{run_id}-ab12.html", tested=tested))
-    return made
+        made_entries.append(
+            SiteRun(entry, RunFigures(), page=f"runs/{run_id}-ab12.html", tested=tested)
+        )
+    return made_entries
 
 
 def session(*attempts: Sequence[SiteRun], **more) -> Site:
     runs = sorted(
-        (run for some in attempts for run in some), key=lambda run: run.entry, reverse=True
+        (run for attempt_entry in attempts for run in attempt_entry),
+        key=lambda run: run.entry,
+        reverse=True,
     )
     return Site(
         tuple(runs),
@@ -57,8 +61,8 @@ def session(*attempts: Sequence[SiteRun], **more) -> Site:
 def results(
     test: str, model: str, words: str, numbers: count, usd: float = 0.01
 ) -> list[list[SiteRun]]:
-    named = {"+": "passed", "-": "failed", "?": "undecided", "E": "error"}
-    return [attempt(test, model, named[word], next(numbers), usd) for word in words]
+    named_fields = {"+": "passed", "-": "failed", "?": "undecided", "E": "error"}
+    return [attempt(test, model, named_fields[word], next(numbers), usd) for word in words]
 
 
 @pytest.fixture
@@ -82,9 +86,13 @@ def figure(page: html.HtmlElement, name: str) -> list[list[str]]:
 
 
 def interval(passed: int, decided: int) -> list[str]:
-    found = share(passed, decided)
-    assert found is not None
-    return [f"{passed} of {decided}", f"{found.value:.0%}", f"{found.low:.0%} to {found.high:.0%}"]
+    found_ratio = share(passed, decided)
+    assert found_ratio is not None
+    return [
+        f"{passed} of {decided}",
+        f"{found_ratio.value:.0%}",
+        f"{found_ratio.low:.0%} to {found_ratio.high:.0%}",
+    ]
 
 
 def test_a_test_is_a_row_a_model_a_column_and_an_attempt_a_link_to_its_page(site):
@@ -129,8 +137,10 @@ def test_an_attempt_costs_what_its_agents_did_and_leads_to_the_judge_that_failed
     assert figure(page, "cost-and-rate")[1][-2:] == ["0.5000", "0.5000"]
     unpriced = html.fromstring(render_index_page(session(attempt(FIX, SONNET, "failed", 1, None))))
     assert (figure(unpriced, "cost-and-rate"), grid(unpriced)[1][-1]) == ([], "")
-    both = session(attempt(FIX, SONNET, "failed", 1, None), attempt(FIX, SONNET, "passed", 2))
-    assert figure(html.fromstring(render_index_page(both)), "cost-and-rate")[1][-2:] == [
+    both_session = session(
+        attempt(FIX, SONNET, "failed", 1, None), attempt(FIX, SONNET, "passed", 2)
+    )
+    assert figure(html.fromstring(render_index_page(both_session)), "cost-and-rate")[1][-2:] == [
         "0.0100",
         "0.0100 + ?",
     ]
@@ -161,9 +171,9 @@ def test_numbers_stand_by_their_value_and_long_ids_are_told_apart():
         f"t.py::t[{'x' * 400}{end}]" for end in "ab"
     ]
     site = session(*(attempt(name, SONNET, "passed", at) for at, name in enumerate(names)))
-    shown = [row[0] for row in grid(html.fromstring(render_index_page(site)))[1:-1]]
-    assert shown[:2] == ["t.py::t[9]", "t.py::t[10]"]
-    assert [name[-5:] for name in shown[2:]] == ["xxxx…", "… (2)"]
+    shown_values = [row[0] for row in grid(html.fromstring(render_index_page(site)))[1:-1]]
+    assert shown_values[:2] == ["t.py::t[9]", "t.py::t[10]"]
+    assert [name[-5:] for name in shown_values[2:]] == ["xxxx…", "… (2)"]
 
 
 def test_names_of_others_are_text_cut_and_visible():

@@ -29,10 +29,10 @@ def test_invisible_characters_become_escapes(text, shown):
 @pytest.mark.slow
 @given(st.text())
 def test_the_result_is_encodable_on_one_line_and_stays_as_it_is(text):
-    shown = safe(text)
-    assert len(shown.splitlines()) <= 1
-    assert shown.encode().decode() == shown
-    assert safe(shown) == shown
+    safe_text = safe(text)
+    assert len(safe_text.splitlines()) <= 1
+    assert safe_text.encode().decode() == safe_text
+    assert safe(safe_text) == safe_text
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ def verified(status: CommitStatus) -> Verification:
 
 
 def test_unsigned_is_said_once():
-    found = verified(CommitStatus("unsigned", "unsigned"))
-    assert [line for line in render_verify_lines(found) if line.strip() == "unsigned"] == []
-    assert render_verify_lines(found)[0].startswith("? cccccccccccc  unsigned ")
-    assert build_verify_document(found)["commits"][0]["why"] == "unsigned"
+    found_result = verified(CommitStatus("unsigned", "unsigned"))
+    assert [line for line in render_verify_lines(found_result) if line.strip() == "unsigned"] == []
+    assert render_verify_lines(found_result)[0].startswith("? cccccccccccc  unsigned ")
+    assert build_verify_document(found_result)["commits"][0]["why"] == "unsigned"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,9 @@ def test_unsigned_is_said_once():
     ],
 )
 def test_a_long_reason_has_several_lines_and_each_command_one(status, why, commands, below):
-    found = verified(CommitStatus(status, why, commands=commands))
-    assert render_verify_lines(found)[1 : 1 + len(below)] == [f"    {line}" for line in below]
-    document = build_verify_document(found)["commits"][0]
+    found_result = verified(CommitStatus(status, why, commands=commands))
+    assert render_verify_lines(found_result)[1 : 1 + len(below)] == [
+        f"    {line}" for line in below
+    ]
+    document = build_verify_document(found_result)["commits"][0]
     assert (document["why"], document["next"]) == (why, list(commands))

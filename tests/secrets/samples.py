@@ -41,9 +41,9 @@ class Lot:
 
     def below(self, bound: int) -> int:
         self._count += 1
-        drawn = self._seeded.copy()
-        drawn.update(b"%d" % self._count)
-        return int.from_bytes(drawn.digest()[:8], "big") % bound
+        drawn_copy = self._seeded.copy()
+        drawn_copy.update(b"%d" % self._count)
+        return int.from_bytes(drawn_copy.digest()[:8], "big") % bound
 
     def run(self, alphabet: str, length: int) -> str:
         return "".join(alphabet[self.below(len(alphabet))] for _ in range(length))
@@ -113,19 +113,21 @@ class Sample:
 
 def planted(seed: str = "") -> list[Sample]:
     """The samples of `planted.txt`."""
-    told = [line.split("\t", 1) for line in lines("planted.txt")]
-    return [Sample(kind, *re.split("[«»]", filled(template, seed))) for kind, template in told]
+    told_entries = [line.split("\t", 1) for line in lines("planted.txt")]
+    return [
+        Sample(kind, *re.split("[«»]", filled(template, seed))) for kind, template in told_entries
+    ]
 
 
 def every_kind(seed: str) -> list[Sample]:
     """One secret of each rule that knows it by its form, and one of each other kind."""
-    known = [rule for rule in RULES if rule.positive.startswith("say ")]
-    others = {one.kind: one for one in reversed(planted(seed))}
+    rules = [rule for rule in RULES if rule.positive.startswith("say ")]
+    other_fields = {entry.kind: entry for entry in reversed(planted(seed))}
     forms = [
         Sample(rule.kind, "say ", filled(rule.positive, seed).removeprefix("say "), "\n")
-        for rule in known
+        for rule in rules
     ]
-    return [*forms, *others.values()]
+    return [*forms, *other_fields.values()]
 
 
 def lookalikes() -> list[str]:
@@ -135,9 +137,9 @@ def lookalikes() -> list[str]:
 
 def lines(name: str) -> list[str]:
     """The texts of a data file of this folder."""
-    told = (HERE / name).read_text("utf-8").splitlines()
+    told_entries = (HERE / name).read_text("utf-8").splitlines()
     return [
         line.replace(NEWLINE, "\n").replace(ESCAPE, "\x1b")
-        for line in told
+        for line in told_entries
         if line and not line.startswith("# ")
     ]

@@ -126,17 +126,19 @@ def test_a_key_ends_with_its_end_line_or_its_string(text: str, rest: str) -> Non
 
 @pytest.mark.parametrize("between", ["\n", " ", '",\n    "'])
 def test_names_and_paths_near_the_marks_of_a_key_stay(between: str) -> None:
-    named = [
+    names = [
         "tests/fixtures/Keys2/adapters/Redaction1/private/keys",
         "test_that_AVeryLongName_isLeftAlone",
         "a/B1/" * 12,
     ]
-    for said in (
+    for said_text in (
         f'.endswith("{END}")',
         f'.startswith("{BEGIN}")',
         f'"{BEGIN}" in text and "{END}" in text',
     ):
-        assert left_of(between.join([*named, said, *named])) == between.join([*named, said, *named])
+        assert left_of(between.join([*names, said_text, *names])) == between.join(
+            [*names, said_text, *names]
+        )
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,8 @@ def test_a_limit_cuts_no_character(text: str) -> None:
 
 
 def test_a_lone_surrogate_under_a_secrets_name_has_a_placeholder() -> None:
-    told = Redactor({}).value(json.loads('{"password": "\\ud800a1B2c3D4e5F6g7H8i9J0k1L2"}'))
-    assert told["password"].startswith("[redacted:secret-assignment:")
+    told_text = Redactor({}).value(json.loads('{"password": "\\ud800a1B2c3D4e5F6g7H8i9J0k1L2"}'))
+    assert told_text["password"].startswith("[redacted:secret-assignment:")
 
 
 def test_a_value_of_an_environment_that_is_no_text_is_known() -> None:
@@ -130,15 +130,15 @@ def test_what_is_no_utf_8_after_a_redaction_is_replaced_instead_of_raised() -> N
 
 def test_two_secrets_as_keys_are_two_keys() -> None:
     redactor = Redactor({"A_TOKEN": "Yw7uS2qVn9JzR4", "B_TOKEN": "Pq3xT8bKm5LcD1"})
-    one = redactor.text("Yw7uS2qVn9JzR4")
-    told = redactor.value(
-        {"Yw7uS2qVn9JzR4": "first", one: "as it was", "Pq3xT8bKm5LcD1": "second", 1: "n", "1": "m"}
+    text = redactor.text("Yw7uS2qVn9JzR4")
+    told_text = redactor.value(
+        {"Yw7uS2qVn9JzR4": "first", text: "as it was", "Pq3xT8bKm5LcD1": "second", 1: "n", "1": "m"}
     )
-    assert told == {
-        f"{one} (2)": "first",
-        one: "as it was",
-        f"{one} (3)": "second",
+    assert told_text == {
+        f"{text} (2)": "first",
+        text: "as it was",
+        f"{text} (3)": "second",
         1: "n",
         "1": "m",
     }
-    assert redactor.value({"Yw7uS2qVn9JzR4": 1, "Pq3xT8bKm5LcD1": 2}) == {one: 1, f"{one} (2)": 2}
+    assert redactor.value({"Yw7uS2qVn9JzR4": 1, "Pq3xT8bKm5LcD1": 2}) == {text: 1, f"{text} (2)": 2}

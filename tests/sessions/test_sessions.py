@@ -48,7 +48,7 @@ def key(workspace: Path, session_id: str = FIRST) -> dict[str, str]:
 def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, **more):
     parent = ID.format(100 + number - 1) if number > 1 else None
     message = {"role": kind, "content": [{"type": "text", "text": text}]}
-    about = {
+    details = {
         "uuid": ID.format(100 + number),
         "parentUuid": parent,
         "sessionId": session_id,
@@ -56,7 +56,7 @@ def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, *
     }
     return {
         "type": kind,
-        **about,
+        **details,
         "timestamp": "2026-01-02T03:04:05.678Z",
         "message": message,
         **more,
@@ -70,11 +70,11 @@ def tree(letter: str, number: int) -> str:
 def talk(mirror, workspace: Path, turns: int = 1, session_id: str = FIRST) -> None:
     """So many turns of a prompt and an answer, each finished."""
     for turn in range(1, turns + 1):
-        said = [
+        said_entries = [
             entry(2 * turn - 1, f"Do {turn}.\nMore."),
             entry(2 * turn, f"Done {turn}.", "assistant"),
         ]
-        asyncio.run(mirror.append(key(workspace, session_id), said))
+        asyncio.run(mirror.append(key(workspace, session_id), said_entries))
         mirror.finish(
             session_id,
             before=tree("b", turn),
@@ -107,10 +107,12 @@ def test_the_sdks_conformance_suite_is_green(tmp_path):
 def test_the_sdk_lists_what_we_list(tmp_path):
     sessions = sessions_in(tmp_path)
     talk(opened(sessions, tmp_path), tmp_path)
-    (found,) = asyncio.run(list_sessions_from_store(opened(sessions, tmp_path), str(tmp_path)))
+    (found_value,) = asyncio.run(
+        list_sessions_from_store(opened(sessions, tmp_path), str(tmp_path))
+    )
     (ours,) = sessions.all()
     assert (
-        (found.session_id, found.first_prompt)
+        (found_value.session_id, found_value.first_prompt)
         == (FIRST, "Do 1. More.")
         == (ours.session_id, "Do 1. More.")
     )
@@ -126,8 +128,8 @@ def test_meta_says_what_the_session_is_and_what_each_turn_made(tmp_path):
         sessions, tmp_path, agent="fixer", model="m", run="r", node="fixer", cwd="/home/ada/project"
     )
     talk(mirror, tmp_path, turns=2)
-    (one,) = sessions.all()
-    assert one.id == "vibe_20260102_030405_6f1c2d3e" and messages(tmp_path).parent.name == one.id
+    (item,) = sessions.all()
+    assert item.id == "vibe_20260102_030405_6f1c2d3e" and messages(tmp_path).parent.name == item.id
     document = json.loads((messages(tmp_path).parent / "meta.json").read_text())
     assert document | {"turns": []} == {
         "schema": 1, "session_id": FIRST, "parent_session_id": "", "title": "Do 1.", "cwd": "/home/ada/project",
@@ -136,7 +138,7 @@ def test_meta_says_what_the_session_is_and_what_each_turn_made(tmp_path):
     }  # fmt: skip
     problems, names = find_problems(messages(tmp_path).parents[2])
     assert (problems, names) == ([], {"session-meta", "session-message"})
-    assert [(turn.last, turn.before, turn.after, turn.usd) for turn in one.turns] == [
+    assert [(turn.last, turn.before, turn.after, turn.usd) for turn in item.turns] == [
         (ID.format(102), tree("b", 1), tree("a", 1), 0.25), (ID.format(104), tree("b", 2), tree("a", 2), 0.25),
     ]  # fmt: skip
 
@@ -146,14 +148,14 @@ def test_what_an_agent_wrote_is_redacted_and_ids_are_not(tmp_path, environ):
     mirror = opened(sessions_in(tmp_path, redact), tmp_path)
     thinking = {"type": "thinking", "thinking": f"It is {SECRET}.", "signature": "c2lnbmVk"}
     token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-    asked = (
+    asked_text = (
         f"{'Use it. ' * 11}{token} {SECRET}."  # the title's limit would leave a part of the token
     )
-    said = [
-        entry(1, asked),
+    said_entries = [
+        entry(1, asked_text),
         entry(2, "", "assistant", message={"role": "assistant", "content": [thinking]}),
     ]
-    asyncio.run(mirror.append(key(tmp_path), said))
+    asyncio.run(mirror.append(key(tmp_path), said_entries))
     mirror.finish(FIRST)
     folder = messages(tmp_path).parent
     written = "".join(path.read_text() for path in folder.iterdir())
@@ -164,22 +166,27 @@ def test_what_an_agent_wrote_is_redacted_and_ids_are_not(tmp_path, environ):
 
 
 def test_the_workspace_is_named_and_is_another_one_when_read_elsewhere(tmp_path):
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    mirror = opened(sessions_in(tmp_path), here)
+    local_text, other_text = tmp_path / "here", tmp_path / "there"
+    local_text.mkdir()
+    mirror = opened(sessions_in(tmp_path), local_text)
     texts = [
-        f"Read {here}/a.py, not {here}-2/b.py",
+        f"Read {local_text}/a.py, not {local_text}-2/b.py",
         "a {{workspace}} and a {{\\workspace}}",
-        f"{{{{{here}}}}}",
+        f"{{{{{local_text}}}}}",
     ]
-    said = [entry(number, text, cwd=str(here)) for number, text in enumerate(texts, 1)]
-    asyncio.run(mirror.append(key(here), said))
+    said_entries = [
+        entry(number, text, cwd=str(local_text)) for number, text in enumerate(texts, 1)
+    ]
+    asyncio.run(mirror.append(key(local_text), said_entries))
     mirror.close()
-    assert str(here) + "/" not in messages(tmp_path).read_text()
-    assert asyncio.run(mirror.load(key(here))) == said
-    elsewhere = asyncio.run(opened(sessions_in(tmp_path), there).load(key(there)))
-    assert [each["cwd"] for each in elsewhere] == [str(there)] * 3
-    assert elsewhere[0]["message"]["content"][0]["text"] == f"Read {there}/a.py, not {here}-2/b.py"
+    assert str(local_text) + "/" not in messages(tmp_path).read_text()
+    assert asyncio.run(mirror.load(key(local_text))) == said_entries
+    elsewhere = asyncio.run(opened(sessions_in(tmp_path), other_text).load(key(other_text)))
+    assert [elsewhere_entry["cwd"] for elsewhere_entry in elsewhere] == [str(other_text)] * 3
+    assert (
+        elsewhere[0]["message"]["content"][0]["text"]
+        == f"Read {other_text}/a.py, not {local_text}-2/b.py"
+    )
 
 
 def test_an_entry_that_comes_twice_is_kept_once(tmp_path):
@@ -190,9 +197,9 @@ def test_an_entry_that_comes_twice_is_kept_once(tmp_path):
         mirror.append(key(tmp_path), [entry(1, "Do it."), entry(2, "Done.", "assistant"), title])
     )
     mirror.close()
-    again = opened(sessions_in(tmp_path), tmp_path)
-    asyncio.run(again.append(key(tmp_path), [entry(2, "Done.", "assistant")]))
-    assert len(asyncio.run(again.load(key(tmp_path)))) == 3
+    second_bundle = opened(sessions_in(tmp_path), tmp_path)
+    asyncio.run(second_bundle.append(key(tmp_path), [entry(2, "Done.", "assistant")]))
+    assert len(asyncio.run(second_bundle.load(key(tmp_path)))) == 3
     assert sessions_in(tmp_path).newest().title == "Better"
 
 
@@ -202,10 +209,10 @@ def test_a_torn_last_line_costs_that_line(tmp_path):
     mirror.close()
     with messages(tmp_path).open("ab") as file:
         file.write(b'{"type":"assistant","uuid":"torn')
-    again = opened(sessions_in(tmp_path), tmp_path)
-    assert len(asyncio.run(again.load(key(tmp_path)))) == 2
-    asyncio.run(again.append(key(tmp_path), [entry(3, "Go on.")]))
-    assert [each["uuid"] for each in asyncio.run(again.load(key(tmp_path)))] == [
+    second_bundle = opened(sessions_in(tmp_path), tmp_path)
+    assert len(asyncio.run(second_bundle.load(key(tmp_path)))) == 2
+    asyncio.run(second_bundle.append(key(tmp_path), [entry(3, "Go on.")]))
+    assert [item["uuid"] for item in asyncio.run(second_bundle.load(key(tmp_path)))] == [
         ID.format(100 + n) for n in (1, 2, 3)
     ]
 
@@ -249,7 +256,10 @@ def test_a_list_opens_only_what_has_changed_and_is_rebuilt_when_its_index_is_gon
             )
             with_one.close()
         expected = sessions.all()
-        assert [one.session_id[:8] for one in expected] == ["00000002", "00000001"]
+        assert [expected_entry.session_id[:8] for expected_entry in expected] == [
+            "00000002",
+            "00000001",
+        ]
         for folder in (tmp_path / ".vibe-artifacts" / "sessions").iterdir():
             (folder / "messages.jsonl").unlink()
             assert index.folders()[folder.name][0] == (folder / "meta.json").stat().st_ctime_ns
@@ -281,10 +291,10 @@ def test_what_is_damaged_or_a_link_is_left_out_and_named(tmp_path):
     (folder.parent / "vibe_20260102_030405_00000000").symlink_to(folder)
     damaged = folder.parent / "vibe_20260102_030405_11111111"
     damaged.mkdir()
-    about = json.loads((folder / "meta.json").read_text())
-    for wrong in ({"schema": 1}, about | {"created_at": "0001-01-01T00:00:00+14:00"}):
+    document = json.loads((folder / "meta.json").read_text())
+    for wrong in ({"schema": 1}, document | {"created_at": "0001-01-01T00:00:00+14:00"}):
         (damaged / "meta.json").write_text(json.dumps(wrong))
-        assert [one.id for one in sessions.all()] == [folder.name] and sessions.damaged == [
+        assert [session.id for session in sessions.all()] == [folder.name] and sessions.damaged == [
             damaged.name
         ]
     sessions.delete(damaged.name)
@@ -314,14 +324,14 @@ def test_a_fork_is_a_copy_with_ids_of_its_own(tmp_path):
     mirror.close()
     before, anywhere = messages(tmp_path).read_bytes(), sessions.open(tmp_path / "anywhere")
     copy, uuids = asyncio.run(fork_stored_session(anywhere, FIRST, ID.format(104)))
-    said = asyncio.run(read_session_messages(anywhere, copy))
-    assert [each["message"]["content"][0]["text"] for each in said][::2] == [
+    said_result = asyncio.run(read_session_messages(anywhere, copy))
+    assert [result_entry["message"]["content"][0]["text"] for result_entry in said_result][::2] == [
         "Do 1.\nMore.",
         "Do 2.\nMore.",
     ]
     assert (
         list(uuids) == [ID.format(100 + n) for n in (1, 2, 3, 4)]
-        and said[-1]["uuid"] == uuids[ID.format(104)]
+        and said_result[-1]["uuid"] == uuids[ID.format(104)]
     )
     assert sessions.find(FIRST).id != sessions.find(copy).id
     assert (
