@@ -48,9 +48,9 @@ def main() -> int:
         ]
         size = sum(path.stat().st_size for run in runs for path in run.rglob("*") if path.is_file())
         each.git(
-            where, environ, "-c", f"alias.x=!{command} bundles export --all -o ../runs.tar.gz", "x"
+            where, environ, "-c", f"alias.x=!{command} bundles export --all -o ../runs.tar.xz", "x"
         )
-        archive = where.with_name("runs.tar.gz")
+        archive = where.with_name("runs.tar.xz")
         print(f"{commits:6,} commits  {len(runs):,} runs: {size / len(runs) / 1024:.1f} KiB a run on the disk, "
               f"{archive.stat().st_size / len(runs) / 1024:.1f} KiB in an archive", flush=True)  # fmt: skip
         archive.unlink()

@@ -390,9 +390,9 @@ def test_runs_there_are_listed_shown_verified_exported_reported_and_cleaned(team
     assert "No runs yet" in told("bundles", "list")
     assert "PASS" in told("bundles", "show", "--store", "HEAD")
     assert told("bundles", "verify", "--store") == "Checked 1 run, 2 answers: all genuine.\n"
-    assert "1 run," in told("bundles", "export", "--store", run[:12], "-o", "run.tar.gz")
+    assert "1 run," in told("bundles", "export", "--store", run[:12], "-o", "run.tar.xz")
     assert "1 run," in told("bundles", "export", "--store", run[:12], "--otlp", "run.json")
-    assert "imported" in told("bundles", "import", "run.tar.gz")
+    assert "imported" in told("bundles", "import", "run.tar.xz")
     assert "<html" in told("report", run, "--store", "-o", "-")
     site = Path(told("report", "--all", "--store", "-o", str(team.place / "site")).strip())
     assert f"runs/{run}.html" in site.read_text()
@@ -402,7 +402,7 @@ def test_runs_there_are_listed_shown_verified_exported_reported_and_cleaned(team
 
 def test_verify_names_a_run_by_its_id_and_its_object_once(team: Team) -> None:
     run, key = "20260101T000000000Z-0123abcd", "a" * 40
-    name = f"runs/{run}.{key}/{'f' * 180}/{'0' * 64}.{'1' * 64}.tar.gz"
+    name = f"runs/{run}.{key}/{'f' * 180}/{'0' * 64}.{'1' * 64}.tar.xz"
     path = team.folder / name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"junk")

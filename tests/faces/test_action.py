@@ -345,10 +345,10 @@ def test_the_whole_bundle_is_uploaded_only_where_asked_and_the_comment_says_whic
     made.pull(head)
     in_action = {"VIBE_GATE_BEGAN": "1700000000"}
     made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full", **in_action)
-    assert (Path(made.outputs["artifact-path"]) / "bundle.tar.gz").is_file()
+    assert (Path(made.outputs["artifact-path"]) / "bundle.tar.xz").is_file()
     assert "its bundle is an artifact of the job" in made.ours[0]
     made.review_pull(head, **in_action)
-    assert not (Path(made.outputs["artifact-path"]) / "bundle.tar.gz").exists()
+    assert not (Path(made.outputs["artifact-path"]) / "bundle.tar.xz").exists()
     for text in (made.ours[0], made.summary):
         assert (
             "its summary is an artifact of the job: open report.html in it. `artifact: full`"

@@ -344,7 +344,7 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
     github.permissions["bob"] = "write"
     github.add_comment(7, "bob", f"/vibe-gate override {second} wrong: a format's marker")
     assert made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full").code == 1
-    archive = Path(made.outputs["artifact-path"], "bundle.tar.gz")
+    archive = Path(made.outputs["artifact-path"], "bundle.tar.xz")
     place = Repo(made.place / "other", made.environ).path
     assert vibe_gate("bundles", "import", str(archive), cwd=place, environ=made.environ).code == 0
     (row,) = vibe_gate("stats", "--json", cwd=place, environ=made.environ).json["criteria"]

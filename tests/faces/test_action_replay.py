@@ -27,7 +27,7 @@ def history(made: Project) -> Project:
         head = made.branch(name, **{"src/a.py": body})
         made.pull(head, number)
         made.review_pull(head, number=number, VIBE_GATE_INPUT_ARTIFACT="full")
-        next(made.folder.rglob("bundle.tar.gz")).rename(made.place / f"{name}.tar.gz")
+        next(made.folder.rglob("bundle.tar.xz")).rename(made.place / f"{name}.tar.xz")
     return made
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_replayed_where_no_rubric_changes_or_no_run_is_there(history)
 
 @pytest.mark.slow
 def test_archives_that_are_no_bundles_are_refused_and_the_verdict_stays(history):
-    (history.place / "a.tar.gz").write_bytes(b"no archive")
+    (history.place / "a.tar.xz").write_bytes(b"no archive")
     told = review(
         history, edited(history, "TODO", "FIXME"), VIBE_GATE_INPUT_REPLAY_FROM=str(history.place)
     )
@@ -119,7 +119,7 @@ def test_replays_have_a_budget_of_their_own_and_their_answers_travel(tmp_path, e
             head = made.branch(f"topic-{number}", **{"src/a.py": f"x = {number + 1}\n"})
             made.pull(head, number)
             made.review_pull(head, number=number, VIBE_GATE_INPUT_ARTIFACT="full", **given)
-            next(made.folder.rglob("bundle.tar.gz")).rename(made.place / f"{number}.tar.gz")
+            next(made.folder.rglob("bundle.tar.xz")).rename(made.place / f"{number}.tar.xz")
         other = RUBRIC.replace("Does every new handler", "Does every handler")
         head = made.branch("rubric", **{".vibe-gate/rubrics/quality.toml": other})
         made.pull(head, 9)

@@ -158,12 +158,12 @@ def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_s
         assert "Bluebird" not in "".join(texts)
         assert f"stay in the job: {reason}" in made.ours[0]
         assert bool(uploaded) == (is_private and artifact != "none")
-        assert not {"made.patch", "bundle.tar.gz"} & names
+        assert not {"made.patch", "bundle.tar.xz"} & names
         assert all(b"Bluebird" not in path.read_bytes() for path in uploaded)
         return
     assert "+y = 3  # Bluebird" in made.ours[0]
     assert "```suggestion\ny = 3  # Bluebird\n```" in "".join(texts)
     assert ("made.patch" in names) == (artifact != "none")
-    assert ("bundle.tar.gz" in names) == (artifact == "full")
+    assert ("bundle.tar.xz" in names) == (artifact == "full")
     patch_place = "not uploaded (`artifact: none`)" if artifact == "none" else "in the artifact"
     assert re.search(rf"the whole patch is .*{re.escape(patch_place)}", made.ours[0])

@@ -86,12 +86,12 @@ def test_a_bundle_that_the_repository_committed_is_foreign(bundles, repo, run):
 
 def test_a_run_travels_to_another_repository(bundles, repo, run, tmp_path):
     other = repository(tmp_path / "other")
-    done = bundles(repo, "export", run.run_id, "-o", "../run.tar.gz")
+    done = bundles(repo, "export", run.run_id, "-o", "../run.tar.xz")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("../run.tar.gz: 1 run, ")
-    done = bundles(other, "import", "../run.tar.gz")
+    assert done.stdout.startswith("../run.tar.xz: 1 run, ")
+    done = bundles(other, "import", "../run.tar.xz")
     assert (done.returncode, done.stdout) == (0, f"{run.run_id} imported, about {KEY}\n")
-    done = bundles(other, "import", "../run.tar.gz", "--json")
+    done = bundles(other, "import", "../run.tar.xz", "--json")
     assert done.json == {
         "schema": 1, "imported": [], "already": [{"run_id": run.run_id, "key": KEY}],
     }  # fmt: skip
@@ -103,11 +103,11 @@ def test_the_runs_that_are_named_go_into_one_archive(bundles, repo, run):
     other = sealed(repo, "q")
     done = bundles(repo, "export", run.run_id, other.run_id, "--json")
     document = done.json
-    assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.gz", 2)
-    assert document["size"] == (repo / "bundles.tar.gz").stat().st_size
+    assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.xz", 2)
+    assert document["size"] == (repo / "bundles.tar.xz").stat().st_size
     done = bundles(repo, "export")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "vibe-gate: bundles.tar.gz exists already; name another file.\n"
+    assert done.stderr == "vibe-gate: bundles.tar.xz exists already; name another file.\n"
 
 
 def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other_out(
@@ -118,32 +118,32 @@ def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other
         open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "r"}),
     )
     unsealed.abandon("stopped")
-    assert bundles(repo, "export", "--all", "-o", "all.tar.gz", "--json").json["runs"] == 2
-    assert bundles(repo, "export", "--all", run.run_id, "-o", "some.tar.gz").returncode == 2
-    (repo / "bad.tar.gz").write_bytes(b"PK\3\4")
+    assert bundles(repo, "export", "--all", "-o", "all.tar.xz", "--json").json["runs"] == 2
+    assert bundles(repo, "export", "--all", run.run_id, "-o", "some.tar.xz").returncode == 2
+    (repo / "bad.tar.xz").write_bytes(b"PK\3\4")
     repository(tmp_path / "other")
     done = bundles(
-        tmp_path / "other", "import", str(repo / "bad.tar.gz"), str(repo / "all.tar.gz"), "--json"
+        tmp_path / "other", "import", str(repo / "bad.tar.xz"), str(repo / "all.tar.xz"), "--json"
     )
     assert done.returncode == 5
     assert {one["run_id"] for one in done.json["imported"]} == {run.run_id, other.run_id}
-    again = bundles(tmp_path / "other", "import", str(repo / "all.tar.gz"))
+    again = bundles(tmp_path / "other", "import", str(repo / "all.tar.xz"))
     assert again.stdout.endswith("\n0 runs imported, 2 already here.\n")
     assert [sentence.split(": ")[0] for sentence in done.json["refused"]] == [
-        str(repo / "bad.tar.gz")
+        str(repo / "bad.tar.xz")
     ]
 
 
 def test_a_hostile_archive_is_one_sentence_and_exit_5(bundles, repo, run):
-    (repo / "x.tar.gz").write_bytes(b"PK\3\4")
-    done = bundles(repo, "import", "x.tar.gz")
+    (repo / "x.tar.xz").write_bytes(b"PK\3\4")
+    done = bundles(repo, "import", "x.tar.xz")
     assert (done.returncode, done.stdout) == (5, "")
     assert (
         done.stderr
-        == "vibe-gate: The archive is refused: it is not a whole tar.gz. Nothing was imported.\n"
+        == "vibe-gate: The archive is refused: it is not a whole tar.xz. Nothing was imported.\n"
     )
-    done = bundles(repo, "import", "none.tar.gz")
+    done = bundles(repo, "import", "none.tar.xz")
     assert (done.returncode, done.stderr) == (
         2,
-        "vibe-gate: none.tar.gz cannot be read: No such file or directory.\n",
+        "vibe-gate: none.tar.xz cannot be read: No such file or directory.\n",
     )

@@ -357,7 +357,7 @@ def test_what_cannot_be_meant_is_exit_2(bundles, repo):
     for target, why in USAGE:
         done = bundles(repo, "export", "--otlp", target)
         assert (done.code, why in done.err, "secret" in done.err) == (2, True, False), done.err
-    assert bundles(repo, "export", "--otlp", "a.json", "-o", "b.tar.gz").code == 2
+    assert bundles(repo, "export", "--otlp", "a.json", "-o", "b.tar.xz").code == 2
     assert bundles(repo, "export", "--contents").code == 2
     run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     assert "is still running" in bundles(repo, "export", run.run_id, "--otlp", "a.json").err

@@ -454,7 +454,7 @@ def test_no_artifact_is_a_sentence(forked, tmp_path):
 
 def test_other_files_of_an_artifact_are_not_opened_and_obeyed(forked):
     for name in (
-        "bundle.tar.gz",
+        "bundle.tar.xz",
         "run.sh",
         "##[stop-commands]x",
         "::stop-commands::x",

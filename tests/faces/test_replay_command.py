@@ -102,13 +102,13 @@ def test_shards_are_the_whole_and_their_archives_give_one_table(tmp_path, enviro
         call = {"cwd": place, "environ": history.environ}
         done = vibe_gate("replay", "--since", "1d", "--shard", f"{number}/2", "--json", **call).json
         parts.append({row["run_id"] for row in done["runs"]})
-        vibe_gate("bundles", "export", "--all", "-o", str(tmp_path / f"{number}.tar.gz"), **call)
+        vibe_gate("bundles", "export", "--all", "-o", str(tmp_path / f"{number}.tar.xz"), **call)
     assert parts[0] | parts[1] == runs
     assert not parts[0] & parts[1]
     call = {"cwd": machines[2], "environ": history.environ}
     assert vibe_gate("replay", "--table", **call).code == 3
     for number in (1, 2):
-        assert vibe_gate("bundles", "import", str(tmp_path / f"{number}.tar.gz"), **call).code == 0
+        assert vibe_gate("bundles", "import", str(tmp_path / f"{number}.tar.xz"), **call).code == 0
     table = vibe_gate("replay", "--table", **call)
     assert (table.code, table.out.splitlines()[-1]) == (
         0, "Would have blocked 3 of 5, would no longer block 2; $0.00."

@@ -338,7 +338,7 @@ def test_what_was_reviewed_in_another_working_tree_counts_here_and_in_a_clone_on
         False,
     )  # both write the store of the main one
     gated.git("clone", "-q", str(gated.path), str(tmp_path / "clone"))
-    clone, archive = gated.at(tmp_path / "clone"), str(tmp_path / "bundles.tar.gz")
+    clone, archive = gated.at(tmp_path / "clone"), str(tmp_path / "bundles.tar.xz")
     assert clone.stand("origin/topic")[:2] == (1, "missing")
     assert (
         linked.run("bundles", "export", "-o", archive).code,

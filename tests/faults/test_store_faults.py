@@ -128,10 +128,10 @@ def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(
     root = copy(stores / "whole", tmp_path / "whole")
 
     def write(place: Path) -> None:
-        export_bundles(root, list_runs(root), place / "a.tar.gz", NOW)
+        export_bundles(root, list_runs(root), place / "a.tar.xz", NOW)
 
     def look(place: Path) -> None:
-        for path in place.glob("*.tar.gz"):
+        for path in place.glob("*.tar.xz"):
             other = place / "other"
             other.mkdir()
             import_bundles(other, path, NOW)

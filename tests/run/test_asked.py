@@ -183,7 +183,7 @@ def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_export
         "export",
         done.summary.run_id,
         "-o",
-        str(tmp_path / "a.tar.gz"),
+        str(tmp_path / "a.tar.xz"),
         cwd=repo.path,
         environ=environ,
     )

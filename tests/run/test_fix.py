@@ -280,7 +280,7 @@ def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tm
         "pass",
         "pass",
     ]
-    out = str(tmp_path / "a.tar.gz")
+    out = str(tmp_path / "a.tar.xz")
     resumed = find_bundles(repo.path)[0]
     assert resumed.run_id != made.run_id
     for run in (made, resumed):

@@ -75,7 +75,7 @@ def bundle_of(repo: WorkingRepo) -> Path:
 
 def archive_of(bundle: Path, target: Path) -> str:
     """An archive as `tar` makes one."""
-    with tarfile.open(target, "w:gz") as tar:
+    with tarfile.open(target, "w:xz") as tar:
         tar.add(
             bundle, f"{bundle.parent.name}/{bundle.name}", filter=lambda info: without_lock(info)
         )
@@ -107,7 +107,7 @@ def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
 
 
 def test_an_archive_of_a_run_that_did_not_end_is_refused_whole(stranger, clone, tmp_path):
-    archive = archive_of(bundle_of(stranger), tmp_path / "runs.tar.gz")
+    archive = archive_of(bundle_of(stranger), tmp_path / "runs.tar.xz")
     done = clone.gate("bundles", "import", archive)
     assert done.code == 5 and "did not end, and only runs that ended are imported" in " ".join(
         done.err.split()
@@ -118,7 +118,7 @@ def test_an_archive_of_a_run_that_did_not_end_is_refused_whole(stranger, clone, 
 def test_an_imported_run_that_ended_is_never_resumed(stranger, clone, tmp_path):
     place = {"cwd": stranger.path, "environ": stranger.environ}
     run_id = vibe_gate("review", CHANGE, "--no-judge", "--json", **place).json["run_id"]
-    archive = str(tmp_path / "runs.tar.gz")
+    archive = str(tmp_path / "runs.tar.xz")
     assert vibe_gate("bundles", "export", run_id, "-o", archive, **place).code == 0
     assert clone.gate("bundles", "import", archive).code == 0
     refused = clone.gate("resume", run_id)
@@ -202,7 +202,7 @@ def with_imported(stranger: WorkingRepo, clone: Clone, tmp_path: Path) -> Clone:
     clone.write("src/load.py", WORSE.format("mine"))
     assert clone.gate("review").code == 1
     assert vibe_gate("review", CHANGE, cwd=stranger.path, environ=stranger.environ).code == 1
-    archive = tmp_path / "ended.tar.gz"
+    archive = tmp_path / "ended.tar.xz"
     newest = max(path.parent.name for path in stranger.path.glob(f"{STORE}/*/*/summary.json"))
     exported = ("bundles", "export", newest, "-o", str(archive))
     assert vibe_gate(*exported, cwd=stranger.path, environ=stranger.environ).code == 0

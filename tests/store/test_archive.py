@@ -1,11 +1,14 @@
-"""Runs travel in a plain tar.gz of run directories; what comes in is trusted with nothing."""
+"""Runs travel in a plain tar.xz of run directories, unpacked; what comes in is trusted with nothing."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import lzma
+import os
 import subprocess
 import tarfile
+import zlib
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from test_verify import NOW, left_off, place, sealed
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store.run_recorder import RunRecorder
+from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store
 
 Members = list[tuple[tarfile.TarInfo, bytes]]
@@ -50,7 +54,7 @@ def bundles(root: Path) -> dict[str, bytes]:
 
 
 def exported(root: Path) -> Path:
-    target = root / "all.tar.gz"
+    target = root / "all.tar.xz"
     export_bundles(root, list_runs(root), target, NOW)
     return target
 
@@ -62,7 +66,7 @@ def unpacked(path: Path) -> Members:
 
 def packed(path: Path, members: Members) -> Path:
     """An archive as another program would write it."""
-    with tarfile.open(path, mode="w:gz", format=tarfile.GNU_FORMAT) as tar:
+    with tarfile.open(path, mode="w:xz", format=tarfile.GNU_FORMAT) as tar:
         for info, data in members:
             info.size = len(data) if info.isreg() else 0
             tar.addfile(info, io.BytesIO(data))
@@ -109,7 +113,7 @@ def test_whether_a_run_is_kept_is_not_part_of_an_archive(
     members = unpacked(exported(tmp_path))
     assert not [info for info, _ in members if info.name.endswith(".vibe-keep")]
     keep = entry(f"{KEY}/{run.run_id}/.vibe-keep")
-    import_bundles(other, packed(tmp_path / "b.tar.gz", [*members, keep]), NOW)
+    import_bundles(other, packed(tmp_path / "b.tar.xz", [*members, keep]), NOW)
     assert list_runs(other)
     assert not list(other.rglob(".vibe-keep"))
 
@@ -119,16 +123,57 @@ def test_tar_opens_it_and_what_tar_packed_comes_in(
 ) -> None:
     aside = tmp_path / "aside"
     aside.mkdir()
-    subprocess.run(["tar", "xzf", exported(tmp_path), "-C", aside], check=True)
+    subprocess.run(["tar", "xf", exported(tmp_path), "-C", aside], check=True)
     written = tree(aside / KEY / run.run_id)
-    assert written == {name: data for name, data in tree(run.directory).items() if name != ".lock"}
-    subprocess.run(["tar", "czf", tmp_path / "own.tar.gz", "-C", aside, KEY], check=True)
-    assert import_bundles(other, tmp_path / "own.tar.gz", NOW).runs == (place("", run),)
+    assert written == plain_files(run.directory)
+    assert "files/after/" in "".join(written) and "change.patch" in written
+    subprocess.run(["tar", "cJf", tmp_path / "own.tar.xz", "-C", aside, KEY], check=True)
+    assert import_bundles(other, tmp_path / "own.tar.xz", NOW).runs == (place("", run),)
+    assert bundles(other) == bundles(tmp_path)
+
+
+def test_a_run_that_tar_took_out_of_an_archive_is_whole_as_it_lies_there(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
+    (other / ".vibe-artifacts").mkdir()
+    (other / ".vibe-artifacts/.gitignore").write_text("*\n")
+    subprocess.run(["tar", "xf", exported(tmp_path), "-C", other / ".vibe-artifacts"], check=True)
+    assert verify_bundles(other, NOW).is_sound
+    bundle = other / ".vibe-artifacts" / KEY / run.run_id
+    assert read_bundle(bundle).change_patch == read_bundle(run.directory).change_patch
+    assert plain_files(bundle) == dict(unpacked_files(exported(other), run))
+
+
+def test_a_store_that_another_tar_packed_comes_in_with_its_gzips(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
+    store_folder = tmp_path / ".vibe-artifacts"
+    own = tmp_path / "own.tar.xz"
+    subprocess.run(["tar", "cJf", own, "--exclude=.lock", "-C", store_folder, KEY], check=True)
+    assert import_bundles(other, own, NOW).runs == (place("", run),)
+    assert bundles(other) == bundles(tmp_path)
+
+
+def plain_files(folder: Path) -> dict[str, bytes]:
+    """The files of a run as an archive has them."""
+    files = {}
+    for name, data in tree(folder).items():
+        if name.endswith(".gz"):
+            files[name.removesuffix(".gz")] = gzip.decompress(data)
+        elif name != ".lock":
+            files[name] = data
+    return files
+
+
+def unpacked_files(archive: Path, run: RunRecorder) -> list[tuple[str, bytes]]:
+    """The files of a run in an archive."""
+    beginning = f"{KEY}/{run.run_id}/"
+    return [(info.name.removeprefix(beginning), data) for info, data in unpacked(archive)]
 
 
 def test_the_same_runs_make_the_same_archive(tmp_path: Path, run: RunRecorder) -> None:
     first = exported(tmp_path).read_bytes()
-    (tmp_path / "all.tar.gz").unlink()
+    (tmp_path / "all.tar.xz").unlink()
     assert exported(tmp_path).read_bytes() == first
 
 
@@ -181,8 +226,8 @@ def test_a_run_that_never_began_is_neither_exported_nor_imported(
         for member in unpacked(exported(tmp_path))
         if not member[0].name.endswith("/run.json")
     ]
-    (tmp_path / "all.tar.gz").unlink()
-    refused(other, packed(tmp_path / "b.tar.gz", members), "has no run.json|it is missing")
+    (tmp_path / "all.tar.xz").unlink()
+    refused(other, packed(tmp_path / "b.tar.xz", members), "has no run.json|it is missing")
     bare = tmp_path / ".vibe-artifacts" / KEY / "20260102T030405678Z-00000000"
     bare.mkdir()
     with pytest.raises(UsageError, match="never began"):
@@ -200,7 +245,7 @@ def test_a_run_that_did_not_end_is_neither_exported_nor_imported(
     ]
     refused(
         other,
-        packed(tmp_path / "b.tar.gz", unsealed),
+        packed(tmp_path / "b.tar.xz", unsealed),
         "did not end, and only runs that ended are imported",
     )
     path.unlink()
@@ -210,12 +255,12 @@ def test_a_run_that_did_not_end_is_neither_exported_nor_imported(
 
 
 def test_an_archive_is_never_written_over_a_file(tmp_path: Path, run: RunRecorder) -> None:
-    (tmp_path / "all.tar.gz").write_text("mine")
+    (tmp_path / "all.tar.xz").write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
         exported(tmp_path)
-    assert (tmp_path / "all.tar.gz").read_text() == "mine"
+    assert (tmp_path / "all.tar.xz").read_text() == "mine"
     with pytest.raises(UsageError, match="there is no folder"):
-        export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "missing" / "a.tar.gz", NOW)
+        export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "missing" / "a.tar.xz", NOW)
 
 
 RUN_ID = "20260102T030405678Z-00000000"
@@ -242,7 +287,7 @@ RUN_ID = "20260102T030405678Z-00000000"
         ),
         (entry(f"TRASH/{RUN_ID}/run.json"), "is not a file of a bundle"),
         (entry(f"{KEY}/latest/run.json"), "is not a file of a bundle"),
-        (entry("caf\udce9"), "is not a whole tar.gz"),
+        (entry("caf\udce9"), "is not a whole tar.xz"),
         (entry("x" * 9000), "more than 4,096 bytes"),
     ],
 )
@@ -250,7 +295,7 @@ def test_whatever_is_not_a_plain_file_of_a_bundle_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path, member: tuple[tarfile.TarInfo, bytes], why: str
 ) -> None:
     members = unpacked(exported(tmp_path))
-    refused(other, packed(tmp_path / "b.tar.gz", [*members, member]), why)
+    refused(other, packed(tmp_path / "b.tar.xz", [*members, member]), why)
 
 
 def changed(tmp_path: Path, name: str, data: bytes) -> Path:
@@ -258,14 +303,13 @@ def changed(tmp_path: Path, name: str, data: bytes) -> Path:
         (info, data if info.name.endswith(name) else old)
         for info, old in unpacked(exported(tmp_path))
     ]
-    return packed(tmp_path / "b.tar.gz", members)
+    return packed(tmp_path / "b.tar.xz", members)
 
 
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
         (".bin", b"other bytes", "do not match the hash"),
-        (".txt.gz", gzip.compress(b"0" * 20_000_000), "cannot be unpacked"),
         ("change.patch", b"another", "changed after sealing"),
         ("summary.json", b'{"a": 1, "a": 2}', "a name twice"),
         ("turn.log", b"", "changed after sealing"),
@@ -277,15 +321,42 @@ def test_a_run_that_verify_would_call_corrupt_is_refused(
     refused(other, changed(tmp_path, name, data), why)
 
 
+@pytest.mark.parametrize(
+    ("packed_content", "why"),
+    [
+        (gzip.compress(b"0" * 20_000_000, mtime=0), "cannot be unpacked"),
+        (b"no gzip", "cannot be unpacked"),
+        (gzip.compress(b"other bytes", mtime=0), "do not match the hash"),
+    ],
+)
+def test_a_gzip_in_an_archive_is_refused_unless_it_holds_its_content(
+    tmp_path: Path, run: RunRecorder, other: Path, packed_content: bytes, why: str
+) -> None:
+    content = next(run.directory.glob("files/*/*.gz"))
+    path = f"{KEY}/{run.run_id}/{content.relative_to(run.directory)}"
+    members = [m for m in unpacked(exported(tmp_path)) if m[0].name != path.removesuffix(".gz")]
+    archive = packed(tmp_path / "b.tar.xz", [*members, entry(path, packed_content)])
+    refused(other, archive, why)
+
+
+def test_a_content_and_its_gzip_are_one_name_twice(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
+    content = next(run.directory.glob("files/*/*.gz"))
+    path = f"{KEY}/{run.run_id}/{content.relative_to(run.directory)}"
+    members = [*unpacked(exported(tmp_path)), entry(path, content.read_bytes())]
+    refused(other, packed(tmp_path / "b.tar.xz", members), "in it twice")
+
+
 def test_a_name_twice_or_in_other_case_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
     members = unpacked(exported(tmp_path))
-    refused(other, packed(tmp_path / "b.tar.gz", [*members, members[0]]), "in it twice")
+    refused(other, packed(tmp_path / "b.tar.xz", [*members, members[0]]), "in it twice")
     upper = entry(members[0][0].name.replace(KEY, KEY.upper()), members[0][1])
-    refused(other, packed(tmp_path / "c.tar.gz", [*members, upper]), "only in case")
+    refused(other, packed(tmp_path / "c.tar.xz", [*members, upper]), "only in case")
     (other / ".vibe-artifacts" / KEY.upper()).mkdir(parents=True)
-    refused(other, tmp_path / "all.tar.gz", "in other case")
+    refused(other, tmp_path / "all.tar.xz", "in other case")
 
 
 def test_an_archive_that_was_cut_or_goes_on_or_is_none_is_refused(
@@ -296,15 +367,16 @@ def test_an_archive_that_was_cut_or_goes_on_or_is_none_is_refused(
         [
             b"",
             b"PK\3\4",
-            gzip.compress(b"no tar" * 200),
+            gzip.compress(whole),
+            lzma.compress(b"no tar" * 200),
             whole[: len(whole) // 2],
             whole[:-4],
             whole + b"more",
         ]
     ):
-        path = tmp_path / f"{number}.tar.gz"
+        path = tmp_path / f"{number}.tar.xz"
         path.write_bytes(data)
-        refused(other, path, "it (is not a whole tar.gz|goes on)")
+        refused(other, path, "it (is not a whole tar.xz|goes on)")
 
 
 @pytest.mark.parametrize(
@@ -316,11 +388,12 @@ def test_a_bomb_ends_at_the_header_that_announces_it(
     """The archive ends in the middle: who reads on would say so."""
     info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")
     info.type, info.size = kind, 1 << 30
-    whole = gzip.compress(info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(1 << 20), 1)
-    (tmp_path / "bomb.tar.gz").write_bytes(whole[:-100])
+    header = info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
+    whole = lzma.compress(header + os.urandom(1 << 16))
+    (tmp_path / "bomb.tar.xz").write_bytes(whole[:-100])
     refused(
         other,
-        tmp_path / "bomb.tar.gz",
+        tmp_path / "bomb.tar.xz",
         "unpacks to more|more than 4,096 bytes|a folder with content",
     )
 
@@ -329,8 +402,21 @@ def test_a_bomb_ends_at_the_header_that_announces_it(
 def test_bytes_that_no_header_announces_are_counted(tmp_path: Path, other: Path) -> None:
     info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")
     data = info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(100 << 20)
-    (tmp_path / "bomb.tar.gz").write_bytes(gzip.compress(data, 1))
-    refused(other, tmp_path / "bomb.tar.gz", "unpacks to more")
+    (tmp_path / "bomb.tar.xz").write_bytes(lzma.compress(data, preset=0))
+    refused(other, tmp_path / "bomb.tar.xz", "unpacks to more")
+
+
+def test_an_archive_that_wants_gigabytes_of_memory_is_refused(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
+    path = exported(tmp_path)
+    data = bytearray(path.read_bytes())
+    end = 12 + data[12] * 4  # of the header of the first block, but for its checksum
+    assert data[14:16] == b"\x21\x01"  # LZMA2, and one byte that says the size of its window
+    data[16] = 40  # 4 GiB
+    data[end : end + 4] = zlib.crc32(data[12:end]).to_bytes(4, "little")
+    path.write_bytes(data)
+    refused(other, path, "needs more than 134,217,728 bytes of memory")
 
 
 def test_where_git_tracks_the_store_or_it_is_a_link_nothing_is_imported(

@@ -303,7 +303,7 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
     altered, genuine = objects(folder, "runs")
     altered.write_bytes(b"junk")
     place = folder / "runs" / genuine.relative_to(folder / "runs").parts[0]
-    junk = [place / "x" / "y.z.tar.gz", place.with_suffix(f".{'a' * 40}") / "x" / "y.z.tar.gz"]
+    junk = [place / "x" / "y.z.tar.xz", place.with_suffix(f".{'a' * 40}") / "x" / "y.z.tar.xz"]
     for path in junk:
         path.parent.mkdir(parents=True)
         path.write_text("junk")

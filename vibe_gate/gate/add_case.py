@@ -21,7 +21,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.tables import advise_nearest
 from vibe_gate.domain.verdict import Outcome
-from vibe_gate.errors import InfrastructureError, UsageError
+from vibe_gate.errors import InfrastructureError, StorageError, UsageError
 from vibe_gate.gate.cases import PATCH
 from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
 from vibe_gate.gate.source import is_identifier
@@ -29,6 +29,7 @@ from vibe_gate.gate.stored import finding_if_any, is_fingerprint, require_person
 from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.run_result import read_bundle
 
 OUTCOMES = tuple(word for word in get_args(Outcome) if word != "error")
 """What a case may expect of a criterion."""
@@ -310,9 +311,9 @@ def _find_change(
         return {"base": change.base_commit, "head": change.head_commit}, b""
     run_id = subject.summary.run_id
     try:
-        patch = (repository.store_root / subject.entry.bundle / PATCH).read_bytes()
-    except OSError as error:
-        raise UsageError(f"Run {run_id} has no {PATCH}: {error.strerror}.") from error
+        patch = read_bundle(repository.store_root / subject.entry.bundle).change_patch
+    except StorageError as error:
+        raise UsageError(f"Run {run_id} has no {PATCH}: {error}") from error
     if not patch or not repository.patched(repository.tree_of(change.base_commit), patch):
         raise UsageError(
             f"The {PATCH} of run {run_id} does not apply to {change.base_commit[:12]} any more: "

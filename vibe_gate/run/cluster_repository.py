@@ -55,7 +55,7 @@ CLOSING_PATIENCE_S = 5.0
 _POLL_S = 0.05
 """Seconds between two tries to have a copy alone."""
 
-_ARCHIVE = "run.tar.gz"
+_ARCHIVE = "run.tar.xz"
 
 T = TypeVar("T", bound=RepositoryTask)
 R = TypeVar("R")

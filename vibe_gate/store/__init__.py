@@ -9,7 +9,7 @@ Other rooms import these modules, and no others (a contract in pyproject.toml):
     changed_files    changed files, contents, patches  bundle_listing   lists of runs, and how one is found
     worktree_bundles the runs of one working tree      store_cleaning   what is deleted
     store_audit      everything that is wrong          store_repair     tidies, puts aside what is corrupt
-    run_archive      runs into one tar.gz, and out of one, trusting nothing
+    run_archive      runs into one tar.xz, and out of one, trusting nothing
     summary_extracts what figures take of summaries, kept in the index
     pages_folder     a folder with the pages of many runs
     tested_runs      what a run was for a test

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 from msgspec import Struct, convert
 
@@ -23,12 +23,14 @@ from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import bundle_names
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, read_lines
+from vibe_gate.store.patch_files import open_patch, read_patch_lines
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 BundleState = Literal["sealed", "running", "incomplete"]
 Record = dict[str, Any]
+_ReadLines = Callable[[Folder, str, Callable[[bytes], object]], Iterator[bytes]]
 Reload = Callable[[], Record]
 """Reads a line of a log again, whole. StorageError; IntegrityError if it is another one now."""
 
@@ -94,10 +96,27 @@ class BundleLocation(Struct, frozen=True):
         A torn last line is left out; a log that was not begun has no lines.
         StorageError, IntegrityError.
         """
+        return self._compared_lines(name, read_lines)
+
+    def patch_lines(self, name: str) -> Iterator[bytes]:
+        """The lines of a patch, however it is stored; otherwise as `lines`."""
+        for _, line in self._compared_lines(name, read_patch_lines):
+            yield line
+
+    def open_patch(self, name: str) -> BinaryIO:
+        """The text of a patch, not compared with the seal. StorageError; reading may raise
+        NOT_A_GZIP and OSError.
+        """
+        try:
+            return open_patch(self.folder(), name)
+        except OSError as error:
+            raise unreadable_bundle_error(self.path(name), error) from error
+
+    def _compared_lines(self, name: str, read: _ReadLines) -> Iterator[tuple[int, bytes]]:
         sha256 = hashlib.sha256()
         offset = 0
         try:
-            for line in read_lines(self.folder(), name, sha256.update):
+            for line in read(self.folder(), name, sha256.update):
                 yield offset, line
                 offset += len(line)
         except FileNotFoundError as error:

@@ -38,6 +38,7 @@ GRAPH = "graph.json"
 SESSIONS = "sessions.json"
 PATCH = "change.patch"
 MADE_PATCH = "made.patch"
+"""What the run's agents changed: plain whatever its size, since people apply it by its path."""
 CHECKS_LOG = "checks.log"
 SESSION_RECORD = "record.json"
 FILES = "files"
@@ -49,6 +50,10 @@ CHAIN_PATCH = "chain.patch"
 """What a turn and those whose files it began with changed together."""
 TURN_LOG = "turn.log"
 RECEIPT = "receipt.json"
+PACKED = ".gz"
+"""Ends the name of a gzipped file: a larger content, or a larger patch. Seals and logs name a patch
+without it.
+"""
 KEEP = ".vibe-keep"
 ANNOTATIONS = "annotations.ndjson"
 ATTACHED = "annotations"
@@ -156,6 +161,7 @@ def part_of(name: str) -> Part | None:
     """What the file `name`, relative to its run's folder, is; None: no bundle has a file of that
     name.
     """
+    name = sealed_name(name)
     if "/" not in name:
         return _RUN_FILES.get(name)
     if _CONTENT.fullmatch(name):
@@ -170,6 +176,23 @@ def part_of(name: str) -> Part | None:
     if is_step_patch(base):
         return "text"
     return _TURN_FILES.get(base)
+
+
+def is_packed_patch(name: str) -> bool:
+    """Whether the file `name`, relative to its run's folder, is a gzipped patch."""
+    plain_name = name.removesuffix(PACKED)
+    if plain_name == name:
+        return False
+    folder, _, base = plain_name.rpartition("/")
+    if not folder:
+        return base == PATCH
+    is_of_turn = base in (TURN_PATCH, CHAIN_PATCH) or is_step_patch(base)
+    return is_of_turn and is_turn(folder)
+
+
+def sealed_name(name: str) -> str:
+    """The name, relative to the run's folder, that a seal has for the file `name`."""
+    return name.removesuffix(PACKED) if is_packed_patch(name) else name
 
 
 class Entry(Struct, frozen=True):
@@ -194,8 +217,13 @@ class Entry(Struct, frozen=True):
         """Whether it is a file whose digest the run's summary has."""
         folder = self.name.rpartition("/")[0]
         is_in_turn_or_tests = folder == COUNTEREXAMPLES or is_turn(folder)
-        is_of_seal = self.name in VOUCHED or is_in_turn_or_tests
+        is_of_seal = self.sealed_name in VOUCHED or is_in_turn_or_tests
         return is_of_seal and self.is_file and not self.is_temporary
+
+    @property
+    def sealed_name(self) -> str:
+        """The name that the run's seal has for it."""
+        return sealed_name(self.name)
 
     @property
     def part(self) -> Part | None:

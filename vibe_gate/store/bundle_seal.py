@@ -29,6 +29,7 @@ from vibe_gate.store.bundle_location import (
 )
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import read_lines
+from vibe_gate.store.patch_files import digest_sealed_file
 
 _CHANGED = "it was changed after sealing"
 _ADDED = "it was added after sealing"
@@ -59,7 +60,8 @@ def digest_vouched_files(bundle: Folder) -> dict[str, str]:
     digests = {}
     for entry in bundle_names.walk_bundle(bundle):
         if entry.is_vouched:
-            digests[entry.name] = digest_file(entry.folder, entry.base)
+            digest = digest_sealed_file(entry.folder, entry.name, entry.base)
+            digests[entry.sealed_name] = digest
     return digests
 
 
@@ -77,7 +79,7 @@ def find_seal_fault(entry: bundle_names.Entry, sealed_digest: str | None) -> str
     """
     if sealed_digest is None:
         return _ADDED
-    if digest_file(entry.folder, entry.base) == sealed_digest:
+    if digest_sealed_file(entry.folder, entry.name, entry.base) == sealed_digest:
         return ""
     return _CHANGED
 
@@ -195,9 +197,9 @@ def _compare_files(run: BundleLocation, folder: Folder, digests: Mapping[str, st
     """
     missing_names = set(digests)
     for entry in bundle_names.walk_bundle(folder):
-        missing_names.discard(entry.name)
+        missing_names.discard(entry.sealed_name)
         if entry.is_vouched:
-            fault = find_seal_fault(entry, digests.get(entry.name))
+            fault = find_seal_fault(entry, digests.get(entry.sealed_name))
         elif entry.is_temporary or (entry.is_file and entry.part is not None):
             fault = ""
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Literal, TypeAlias, overload
@@ -146,11 +147,13 @@ class StoredPatch:
     about.
     """
 
-    __slots__ = ("_bundle", "_name", "_sections_by_path")
+    __slots__ = ("_bundle", "_name", "_sections_by_path", "_text")
 
     def __init__(self, bundle: BundleLocation, name: str) -> None:
         self._bundle = bundle
         self._name = name
+        self._text: BinaryIO | None = None
+        """Open from the first section on: in a gzip each further one is a step ahead."""
         self._sections_by_path: dict[str, list[patches.Section]] | None = None
 
     def of(self, file: FileChange) -> bytes:
@@ -167,17 +170,32 @@ class StoredPatch:
         data = b""
         whole_size = 0
         for section in sections:
-            size = section.end - section.start
-            data += self._bundle.read_at(self._name, section.start, size)
-            whole_size += size
+            data += self._read_section(section)
+            whole_size += section.end - section.start
         if len(data) != whole_size or not data.startswith(b"diff --git "):
             raise corrupt_bundle_error(
                 self._bundle.path(self._name), "it changed since it was read"
             )
         return data
 
+    def __del__(self) -> None:
+        if self._text is not None:
+            self._text.close()
+
+    def _read_section(self, section: patches.Section) -> bytes:
+        """Its bytes; less or others if the file changed meanwhile. StorageError."""
+        if self._text is None:
+            self._text = self._bundle.open_patch(self._name)
+        try:
+            self._text.seek(section.start)
+            return self._text.read(section.end - section.start)
+        except (EOFError, zlib.error):
+            return b""
+        except OSError as error:
+            raise unreadable_bundle_error(self._bundle.path(self._name), error) from error
+
     def _read_sections(self) -> dict[str, list[patches.Section]]:
-        whole_patch = b"".join(line for _, line in self._bundle.lines(self._name))
+        whole_patch = b"".join(self._bundle.patch_lines(self._name))
         sections_by_path: dict[str, list[patches.Section]] = {}
         for section in patches.sections(whole_patch):
             sections_by_path.setdefault(section.path, []).append(section)

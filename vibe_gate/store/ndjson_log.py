@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from vibe_gate.domain.document import require_few
 from vibe_gate.store.folder import LOCK, Folder, close_descriptor, write_all
@@ -154,13 +154,18 @@ def read_lines(
     `inspect` is called with every line, a torn one too: a digest's `update`, say.
     """
     with open(folder.reading(name), "rb") as file:
-        while line := file.readline(MAX_LINE_BYTES):
-            inspect(line)
-            if not line.endswith(b"\n"):
-                if len(line) == MAX_LINE_BYTES:
-                    raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
-                return  # a writer may end it meanwhile
-            yield line
+        yield from split_lines(file, inspect)
+
+
+def split_lines(file: BinaryIO, inspect: Callable[[bytes], object] = len) -> Iterator[bytes]:
+    """The whole lines of an open file, as `read_lines` gives them. OSError, ValueError."""
+    while line := file.readline(MAX_LINE_BYTES):
+        inspect(line)
+        if not line.endswith(b"\n"):
+            if len(line) == MAX_LINE_BYTES:
+                raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+            return  # a writer may end it meanwhile
+        yield line
 
 
 @contextlib.contextmanager

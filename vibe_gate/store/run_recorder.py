@@ -39,6 +39,7 @@ from vibe_gate.store.contents import (
 )
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, read_lines
+from vibe_gate.store.patch_files import place_patch
 from vibe_gate.store.recording_status import RecordingStatus, never_fails
 from vibe_gate.store.turn_recorder import TurnParts, TurnRecorder
 
@@ -128,7 +129,9 @@ class RunRecorder:
     @never_fails
     def keep_patch(self, parts: RunParts, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
-        self._place(parts, bundle_names.PATCH, redact_patch(data, parts.redact.data))
+        text = redact_patch(data, parts.redact.data)
+        place_patch(parts.folder, bundle_names.PATCH, text)
+        self._note_artifact(parts, bundle_names.PATCH, text)
 
     @never_fails
     def keep_agents_patch(self, parts: RunParts, data: bytes) -> None:
@@ -267,6 +270,9 @@ class RunRecorder:
 
     def _place(self, parts: RunParts, name: str, safe: bytes) -> None:
         parts.folder.place(name, safe)
+        self._note_artifact(parts, name, safe)
+
+    def _note_artifact(self, parts: RunParts, name: str, safe: bytes) -> None:
         artifact = {"artifact": name, "sha256": sha256_of(safe), "size": len(safe)}
         self._append(parts, "artifact.written", None, artifact)
 

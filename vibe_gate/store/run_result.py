@@ -51,7 +51,7 @@ from vibe_gate.store.changed_files import EditingCalls, Files
 from vibe_gate.store.contents import TextRedactor, sha256_of
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import Log
-from vibe_gate.store.turn_chain import ResultChain, chain_of_turn
+from vibe_gate.store.turn_chain import ResultChain, chain_of_turn, read_stored_patch
 from vibe_gate.store.turn_summary import (
     HookCaptureStatus,
     TurnMetrics,
@@ -386,10 +386,18 @@ class RunResult:
     @property
     def made_patch(self) -> bytes:
         """What a run's agents changed, as `git apply` takes it; b"" if they changed nothing."""
-        bundle = self._bundle.bare()
-        if not self.is_run or not bundle.has(bundle_names.MADE_PATCH):
+        if not self.is_run:
             return b""
-        return bundle.document(bundle_names.MADE_PATCH, bytes)
+        return read_stored_patch(self._bundle.bare(), bundle_names.MADE_PATCH)
+
+    @property
+    def change_patch(self) -> bytes:
+        """The reviewed change of a run, redacted, as `git apply` takes it, whether it is stored as
+        change.patch or change.patch.gz; b"" if there is none. StorageError, IntegrityError.
+        """
+        if not self.is_run:
+            return b""
+        return read_stored_patch(self._bundle, bundle_names.PATCH)
 
     @property
     def chain(self) -> ResultChain:

@@ -1,4 +1,4 @@
-"""Sealed runs in a shared store: `runs/<run id>.<key>/<facts>/<sha-256>.<code>.tar.gz`.
+"""Sealed runs in a shared store: `runs/<run id>.<key>/<facts>/<sha-256>.<code>.tar.xz`.
 
 The name has all that a list shows, the digest of the archive, and a code of the two: so a list
 opens no object, and what is fetched is what was uploaded, or is named. The archive is that of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RUNS = "runs"
-ENDING = ".tar.gz"
+ENDING = ".tar.xz"
 MAX_BYTES = 1 << 30
 """Of an archive, which is written in one piece."""
 

@@ -155,9 +155,10 @@ class Audit:
                 with self._noting_unreadable(entry.name, kind):
                     self._check_entry(entry)
                 if self._sealed_digests is not None and entry.is_vouched:
-                    missing_names.discard(entry.name)
+                    missing_names.discard(entry.sealed_name)
                     with self._noting_unreadable(entry.name):
-                        fault = find_seal_fault(entry, self._sealed_digests.get(entry.name))
+                        sealed_digest = self._sealed_digests.get(entry.sealed_name)
+                        fault = find_seal_fault(entry, sealed_digest)
                         if fault:
                             self._note_problem("corrupt", "digest", entry.name, fault)
         for name in sorted(missing_names):

@@ -141,7 +141,7 @@ def read_stored_patch(bundle: BundleLocation, name: str) -> bytes:
     """A patch of a bundle, whole; b"" if there is none. StorageError, IntegrityError."""
     lines = []
     size = 0
-    for _, line in bundle.lines(name):
+    for line in bundle.patch_lines(name):
         size += len(line)
         if size > MAX_PATCH_BYTES:
             raise StorageError(

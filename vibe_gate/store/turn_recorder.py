@@ -25,6 +25,7 @@ from vibe_gate.store.contents import (
 )
 from vibe_gate.store.folder import Folder, close_descriptor, write_all
 from vibe_gate.store.ndjson_log import Log, encode_line
+from vibe_gate.store.patch_files import place_patch
 from vibe_gate.store.recording_status import RecordingStatus, never_fails
 from vibe_gate.store.turn_summary import (
     MAX_LEFT_OUT,
@@ -202,7 +203,7 @@ class TurnRecorder:
         patch = result.change.patch
         if patch:
             redacted_patch = redact_patch(patch, parts.redact.data)
-            parts.folder.place(bundle_names.TURN_PATCH, redacted_patch)
+            place_patch(parts.folder, bundle_names.TURN_PATCH, redacted_patch)
         chain = result.change.chain
         if chain is not None:
             _place_chain_patches(parts, chain)
@@ -264,7 +265,7 @@ def _place_chain_patches(parts: TurnParts, chain: ChainChange) -> None:
     names = [step.patch for step in chain.chain.steps if step.patch]
     patches = dict(zip(names, chain.step_patches, strict=True))
     for name, patch in {**patches, bundle_names.CHAIN_PATCH: chain.patch}.items():
-        parts.folder.place(name, redact_patch(patch, parts.redact.data))
+        place_patch(parts.folder, name, redact_patch(patch, parts.redact.data))
 
 
 def _completion_of(result: TurnResult) -> dict[str, Any]:

@@ -431,9 +431,9 @@ def _run_page(job: Job, bundle: Path, earlier: EarlierRound | None) -> str:
 
 
 def _archive_run(job: Job, bundle: Path) -> None:
-    """Write the whole run to bundle.tar.gz. GateError."""
+    """Write the whole run to bundle.tar.xz. GateError."""
     with open_repository(job.runner.start, job.environment) as repository:
         provenance = Provenance(job.runner.clock(), repository.tracked_in_store())
         bundles = Bundles(repository.store_root, provenance)
         runs = bundles.find(run=bundle.name)
-        export_runs(bundles.root, bundles.provenance, runs, job.folder / "bundle.tar.gz")
+        export_runs(bundles.root, bundles.provenance, runs, job.folder / "bundle.tar.xz")

@@ -132,7 +132,7 @@ def _import_archives(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
     """
     if folder is None:
         return ()
-    archives = sorted((*folder.glob("*.tar.gz"), *folder.glob("*/*.tar.gz")))[-MAX_ARCHIVES:]
+    archives = sorted((*folder.glob("*.tar.xz"), *folder.glob("*/*.tar.xz")))[-MAX_ARCHIVES:]
     refused = []
     for archive in archives:
         try:
@@ -140,7 +140,7 @@ def _import_archives(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
         except GateError as error:
             refused.append(str(error))
     if not archives:
-        return ("The folder of `replay-from` holds no archive (bundle.tar.gz).",)
+        return ("The folder of `replay-from` holds no archive (bundle.tar.xz).",)
     if not refused:
         return ()
     return (f"{counted(len(refused), 'archive')} refused, the first: {refused[0]}",)

@@ -20,8 +20,6 @@ from vibe_gate.store.run_result import read_bundle
 MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
 
-PATCH = "change.patch"
-
 
 def lines_since(
     start: Path, environment: Environment, head: str, credentials: Credentials
@@ -45,7 +43,13 @@ def lines_since(
 
 def stored_patch(bundle: Path | None) -> str:
     """The change as a run keeps it, redacted; "" if there is none that comments could quote."""
-    return "" if bundle is None else read_patch(bundle / PATCH)
+    if bundle is None:
+        return ""
+    try:
+        patch = read_bundle(bundle).change_patch
+    except GateError:
+        return ""
+    return _quotable_text(patch)
 
 
 def pull_patch(
@@ -96,6 +100,10 @@ def read_patch(patch_file: Path) -> str:
             raw = file.read(MAX_PATCH + 1)
     except OSError:
         return ""
-    if len(raw) > MAX_PATCH:
+    return _quotable_text(raw)
+
+
+def _quotable_text(patch: bytes) -> str:
+    if len(patch) > MAX_PATCH:
         return ""
-    return raw.decode("utf-8", "surrogateescape")
+    return patch.decode("utf-8", "surrogateescape")

@@ -37,7 +37,7 @@ examples:
   vibe-gate bundles clean --dry-run    what a cleaning would delete
   vibe-gate bundles verify             check stored runs; exit 5 on a problem
   vibe-gate bundles repair             repair stored runs
-  vibe-gate bundles export HEAD -o run.tar.gz
+  vibe-gate bundles export HEAD -o run.tar.xz
                                        one file to send; `import` reads it
   vibe-gate bundles export HEAD --otlp http://localhost:4318
                                        as a trace to an OpenTelemetry collector

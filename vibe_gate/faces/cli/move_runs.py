@@ -19,7 +19,7 @@ from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, RunsArguments, Stor
 from vibe_gate.faces.cli.team import PushedRuns, TeamRuns, push_runs, runs_of
 from vibe_gate.store.run_archive import export_runs, import_runs
 
-ARCHIVE = "bundles.tar.gz"
+ARCHIVE = "bundles.tar.xz"
 """The archive's name, if the user gives none."""
 
 RunPair = dict[str, str]
@@ -222,7 +222,7 @@ EXPORT = Command(
     _export,
     examples="""\
 examples:
-  vibe-gate bundles export HEAD -o run.tar.gz
+  vibe-gate bundles export HEAD -o run.tar.xz
                                        one file to send; `import` reads it
   vibe-gate bundles export HEAD --otlp http://localhost:4318
                                        as a trace to an OpenTelemetry collector

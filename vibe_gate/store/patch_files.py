@@ -1,0 +1,96 @@
+"""Patches in a bundle: plain up to COMPRESS_ABOVE bytes, above that `NAME.gz`, a gzip without a time.
+
+Whoever asks for `change.patch` gets its text, however it is stored. Digests are of the text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from vibe_gate.store.bundle_names import PACKED, is_packed_patch
+from vibe_gate.store.contents import COMPRESS_ABOVE, open_gzip, pack_content
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.ndjson_log import split_lines
+
+MAX_PATCH_TEXT = 2 << 30
+"""Bytes of a patch, unpacked: a gzip of a few megabytes must not fill the memory."""
+
+NOT_A_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading a stream of `open_patch` may raise, beside OSError."""
+
+_PIECE = 1 << 20
+
+
+def place_patch(folder: Folder, name: str, text: bytes) -> None:
+    """Store a patch, in place of an earlier one in either form. OSError."""
+    packed_name = name + PACKED
+    if len(text) > COMPRESS_ABOVE:
+        folder.place(packed_name, pack_content(packed_name, text))
+        folder.remove(name)
+        return
+    folder.place(name, text)
+    folder.remove(packed_name)
+
+
+def find_patch_file(folder: Folder, name: str) -> str:
+    """The file in which the text of the patch `name` stands; `name` if there is none."""
+    packed_name = name + PACKED
+    if not folder.has(name) and folder.has(packed_name):
+        return packed_name
+    return name
+
+
+def open_patch(folder: Folder, name: str) -> BinaryIO:
+    """The text of the patch `name` at its beginning. OSError; reading may raise NOT_A_GZIP."""
+    file_name = find_patch_file(folder, name)
+    file = open(folder.reading(file_name), "rb")  # noqa: SIM115 - the caller closes it
+    return file if file_name == name else open_gzip(file)
+
+
+def read_patch_lines(
+    folder: Folder, name: str, inspect: Callable[[bytes], object] = len
+) -> Iterator[bytes]:
+    """The whole lines of the patch `name`, streamed; `inspect` as of `read_lines`. OSError;
+    ValueError: it cannot be unpacked, or is too large.
+    """
+    size = 0
+
+    def count(line: bytes) -> None:
+        nonlocal size
+        size += len(line)
+        if size > MAX_PATCH_TEXT:
+            raise ValueError(f"it is larger than {MAX_PATCH_TEXT:,} bytes")
+        inspect(line)
+
+    try:
+        with open_patch(folder, name) as file:
+            yield from split_lines(file, count)
+    except NOT_A_GZIP as error:
+        raise ValueError("it cannot be unpacked") from error
+
+
+def digest_sealed_file(folder: Folder, name: str, base: str) -> str:
+    """sha-256 in hex of what a seal vouches for: the file's bytes, of a gzipped patch its text; ""
+    if that cannot be unpacked. OSError.
+
+    `name`: relative to the run's folder; `base`: in `folder`.
+    """
+    file: BinaryIO = open(folder.reading(base), "rb")  # noqa: SIM115 - closed below
+    if is_packed_patch(name):
+        file = open_gzip(file)
+    sha256 = hashlib.sha256()
+    size = 0
+    with file:
+        try:
+            while piece := file.read(_PIECE):
+                sha256.update(piece)
+                size += len(piece)
+                if is_packed_patch(name) and size > MAX_PATCH_TEXT:
+                    return ""
+        except NOT_A_GZIP:
+            return ""
+    return sha256.hexdigest()
