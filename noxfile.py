@@ -148,5 +148,6 @@ def bench(session: nox.Session) -> None:
     peer in one run.
     """
     session.install(".[test]")
+    session.run("python", "bench/_peers.py")
     for name in session.posargs or sorted(path.stem for path in Path("bench").glob("[!_]*.py")):
         session.run("python", f"bench/{name}.py")

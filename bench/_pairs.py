@@ -15,6 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+WORK = Path(os.environ.get("BENCH_WORK") or Path(__file__).resolve().parent / ".work")
+"""The folder in which benchmarks make what they measure."""
+
 
 @dataclass(frozen=True)
 class Side:

@@ -1,7 +1,7 @@
 """What Claude Code's hooks cost: one call against a bare interpreter, and whole sessions with and
 without.
 
-    python bench/capture.py [--pairs 25] [--sessions 7]
+    python bench/capture.py [--pairs 41] [--sessions 7] [--calls 30]
 
 Interleaved pairs, medians, ratios. The sessions are the real CLI with a scripted model that asks
 for thirty tool calls one after the other; hooks are those of `vibe-gate install claude`.
@@ -47,11 +47,12 @@ def main() -> int:
     )
     parser.add_argument("--pairs", type=int, default=41, help="pairs of single calls")
     parser.add_argument("--sessions", type=int, default=7, help="pairs of whole sessions")
+    parser.add_argument("--calls", type=int, default=CALLS, help="tool calls of a session")
     args = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="vibe-gate-bench-"))
     try:
         good = [single(place, script, size, goal, args.pairs) for script, size, goal in SINGLE]
-        good += sessions(place, args.sessions)
+        good += sessions(place, args.sessions, args.calls)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     print("all goals reached" if all(good) else "a goal was missed")
@@ -116,7 +117,7 @@ def spend(command: list[str], given: Path) -> float:
     return took
 
 
-def sessions(place: Path, pairs: int) -> list[bool]:
+def sessions(place: Path, pairs: int, count: int) -> list[bool]:
     """Whole sessions: without hooks, with capture, with capture and guard."""
     everything = CLAUDE.hooks()
     only_capture = {name: groups for name, groups in everything.items() if name != "PreToolUse"}
@@ -125,23 +126,23 @@ def sessions(place: Path, pairs: int) -> list[bool]:
     for number in range(pairs + 1):
         order = list(kinds) if number % 2 else list(reversed(kinds))
         for kind in order:
-            took = session(place, kinds[kind])
+            took = session(place, kinds[kind], count)
             if number:
                 times[kind].append(took)
     reached = []
     for kind, goal in (("capture", CAPTURE_GOAL), ("both", GUARD_GOAL)):
         ratio = statistics.median(a / b for a, b in zip(times[kind], times["without"], strict=True))
-        name = f"{CALLS} tool calls, " + ("capture" if kind == "capture" else "capture and guard")
+        name = f"{count} tool calls, " + ("capture" if kind == "capture" else "capture and guard")
         reached.append(tell(name, times[kind], times["without"], ratio, "no hooks", goal))
     return reached
 
 
-def session(place: Path, settings: dict[str, Any]) -> float:
+def session(place: Path, settings: dict[str, Any], count: int) -> float:
     """Seconds of one session of the real CLI."""
     where, home = repository(place), Path(tempfile.mkdtemp(dir=place))
     (where / ".claude").mkdir()
     (where / ".claude" / "settings.json").write_text(json.dumps({"hooks": settings}))
-    tools = [tool(where, number) for number in range(CALLS)]
+    tools = [tool(where, number) for number in range(count)]
     with answering(*calls(*tools)) as model:
         command = [
             *(

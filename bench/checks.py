@@ -26,11 +26,10 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from _pairs import Side, environment, least_of_each
+from _pairs import WORK, Side, environment, least_of_each
 from _peers import PEERS, find_peer
 
 ROOT = Path(__file__).resolve().parents[1]
-WORK = ROOT / "bench" / ".work"
 GOALS = {1: 0.4, 10: None, 100: 0.2, 1_000: 0.1, 5_000: 0.1}
 """By changed files: the most of the first peer's processor time."""
 GROWTH = 10_000

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from _pairs import Side, least_of_each
+from _pairs import WORK, Side, least_of_each
 from _ways import (
     FRAMEWORKS,
     Program,
@@ -29,7 +29,7 @@ from _ways import (
     run,
 )
 
-WORK = Path(__file__).resolve().parent / ".work" / "commit"
+PLACE = WORK / "commit"
 CHANGE = "echo $$ >folder0/file1.txt && git add folder0"
 PEER = "pre-commit, others"
 GOAL = 0.5
@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=3_000, help="of each repository")
     parser.add_argument("--program", type=Path, action="append", default=[], metavar="BIN")
     options = parser.parse_args()
-    shutil.rmtree(WORK, ignore_errors=True)
+    shutil.rmtree(PLACE, ignore_errors=True)
     sides = dict(make_sides(options.files, programs_of(options.program)))
     return 0 if report(least_of_each(sides, options.pairs)) else 1
 
@@ -60,8 +60,8 @@ def make_sides(files: int, programs: Sequence[Program]) -> Iterator[tuple[str, S
         has_gate = way == "install git" or way.endswith(", ours")
         for program in programs if has_gate else programs[:1]:
             name = way + (program.label if has_gate else "")
-            where = WORK / name.replace("/", "-")
-            environ = hooked_environment(WORK, program)
+            where = PLACE / name.replace("/", "-")
+            environ = hooked_environment(PLACE, program)
             make_repository(where, environ, files)
             if not install_hooks(where, environ, way, program):
                 continue

@@ -17,10 +17,10 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from _pairs import Side, environment, spend
+from _pairs import WORK, Side, environment, spend
 
 ROOT = Path(__file__).resolve().parents[1]
-WORK = ROOT / "bench" / ".work" / "each"
+PLACE = WORK / "each"
 STRETCH = 25
 """Commits of a stretch along the first parents."""
 
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--commits", type=int, default=150, help="at least so many (default: 150)")
     parser.add_argument("--jobs", default="1,2", help="with commas (default: 1,2)")
     options = parser.parse_args()
-    environ = environment(WORK / "home", ROOT)
+    environ = environment(PLACE / "home", ROOT)
     where = clone(options.repository, environ)
     command = f"{sys.executable} -m vibe_gate review --no-judge"
     ways = {
@@ -67,7 +67,7 @@ def main() -> int:
 
 def clone(source: Path, environ: dict[str, str]) -> Path:
     """A clone without a remote, in which the gate of a commit is that of its parent."""
-    where = WORK / "history"
+    where = PLACE / "history"
     shutil.rmtree(where, ignore_errors=True)
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", source, where], env=environ, check=True)
     git(where, environ, "remote", "remove", "origin")

@@ -8,6 +8,7 @@ the end alone.
 
 from __future__ import annotations
 
+import argparse
 import random
 import statistics
 
@@ -42,14 +43,17 @@ def history(rate: float, seed: str) -> Ever:
 
 def main() -> None:
     """Print the table as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=HISTORIES, help="of each judge")
+    histories = parser.parse_args().histories
     print("| false blocks of the judge | ever earn blocking | still have it at the end | median of looks until then "
           "| by an interval every ten |")  # fmt: skip
     print("| --- | --- | --- | --- | --- |")
     for rate in (0.0, 0.01, 0.02, 0.03, 0.05, 0.1):
-        judges = [history(rate, f"{rate} {number}") for number in range(HISTORIES)]
+        judges = [history(rate, f"{rate} {number}") for number in range(histories)]
         firsts = [judge.first for judge in judges if judge.first]
-        ever, last = len(firsts) / HISTORIES, sum(judge.last for judge in judges) / HISTORIES
-        interval = sum(judge.by_interval for judge in judges) / HISTORIES
+        ever, last = len(firsts) / histories, sum(judge.last for judge in judges) / histories
+        interval = sum(judge.by_interval for judge in judges) / histories
         median = f"{statistics.median(firsts):.0f}" if firsts else "-"
         print(f"| {rate:.0%} | {ever:.1%} | {last:.1%} | {median} | {interval:.1%} |")
 

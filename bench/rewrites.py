@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from _pairs import Side, least_of_each
+from _pairs import WORK, Side, least_of_each
 from _ways import (
     FRAMEWORKS,
     Program,
@@ -29,7 +29,7 @@ from _ways import (
     run,
 )
 
-WORK = Path(__file__).resolve().parent / ".work" / "rewrites"
+PLACE = WORK / "rewrites"
 GOAL = 2.0
 """The most of the time that the framework takes with its empty hooks."""
 
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path, action="append", default=[], metavar="BIN")
     options = parser.parse_args()
     programs = programs_of(options.program)
-    shutil.rmtree(WORK, ignore_errors=True)
+    shutil.rmtree(PLACE, ignore_errors=True)
     is_reached = True
     for commits in map(int, options.commits.split(",")):
         places = dict(make_places(commits, options.files, programs))
@@ -69,8 +69,8 @@ def make_places(
         has_gate = way == "install git" or way.endswith(", ours")
         for program in programs if has_gate else programs[:1]:
             name = way + (program.label if has_gate else "")
-            where = WORK / f"{commits}" / name.replace("/", "-")
-            environ = hooked_environment(WORK, program)
+            where = PLACE / f"{commits}" / name.replace("/", "-")
+            environ = hooked_environment(PLACE, program)
             make_repository(where, environ, files)
             if install_hooks(where, environ, way, program):
                 make_branches(where, environ, commits)

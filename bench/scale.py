@@ -30,7 +30,7 @@ def main() -> int:
     )
     parser.add_argument("--workers", default="1,2,4", help="with commas (default: 1,2,4)")
     options = parser.parse_args()
-    environ = environment(each.WORK / "home", each.ROOT)
+    environ = environment(each.PLACE / "home", each.ROOT)
     where = each.clone(options.repository, environ)
     command = f"{sys.executable} -m vibe_gate"
     for wanted in map(int, options.commits.split(",")):

@@ -1,7 +1,7 @@
 """How long `bundles list --store` takes, and what it asks of the store: 10 to 10,000 runs, a folder
 and moto's S3.
 
-    python bench/shared_store.py
+    python bench/shared_store.py [--sizes 10,100,1000,10000]
 
 Runs from the checkout, with the extras of tests. Objects have genuine names and no content: a list
 opens none.
@@ -9,6 +9,7 @@ opens none.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -58,10 +59,10 @@ def filled(runs: SharedRuns, first: int, last: int) -> None:
         runs._objects.create(object_name(entry(number), f"{number:064x}", runs._codes), b"")
 
 
-def measured(url: str, requests: list[tuple[str, str]]) -> None:
-    store = SharedStore(url, StoreAccess(SECRET), lambda: NOW)
+def measured(url: str, requests: list[tuple[str, str]], sizes: list[int]) -> None:
+    store = SharedStore(url, StoreAccess(SECRET, allows_http=True), lambda: NOW)
     runs, done = store.runs(Path(), Provenance(NOW + timedelta(days=1))), 0
-    for size in (10, 100, 1000, 10_000):
+    for size in sizes:
         filled(runs, done, size)
         done = size
         requests.clear()
@@ -76,11 +77,14 @@ def measured(url: str, requests: list[tuple[str, str]]) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", default="10,100,1000,10000", help="runs, with commas, ascending")
+    sizes = [int(size) for size in parser.parse_args().sizes.split(",")]
     with tempfile.TemporaryDirectory() as folder:
-        measured(Path(folder).as_uri(), [])
+        measured(Path(folder).as_uri(), [], sizes)
     with moto() as port, bucket(port) as s3:
         os.environ.update(s3.environ)
-        measured(f"s3://{BUCKET}/shop", s3.seen)
+        measured(f"s3://{BUCKET}/shop", s3.seen, sizes)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ each figure stands the closed form.
 
 from __future__ import annotations
 
+import argparse
 import math
 import random
 
@@ -105,6 +106,9 @@ def closed(*, defective: bool, votes: int, error: float, looks: bool) -> Rates:
 
 def main() -> None:
     """Print the table as Markdown: simulated, and in brackets by formula."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=TRIALS, help="outcomes of a figure")
+    trials = parser.parse_args().trials
     shown = ("error of a vote", "votes", "false blocks", "with second look", "false passes", "with second look",
              "conversations, clean change", "defective change")  # fmt: skip
     print(f"| {' | '.join(shown)} |\n|{' --- |' * len(shown)}")
@@ -115,7 +119,7 @@ def main() -> None:
             for defective in (False, True):
                 about = {"defective": defective, "votes": votes, "error": error}
                 rates = [
-                    (simulated(**about, looks=looks), closed(**about, looks=looks))
+                    (simulated(**about, looks=looks, trials=trials), closed(**about, looks=looks))
                     for looks in (False, True)
                 ]
                 cells += [f"{made.wrong:.1%} ({exact.wrong:.1%})" for made, exact in rates]

@@ -1,0 +1,89 @@
+"""The figures of commits, rewrites, checks and histories in one go: old beside new, peers beside both.
+
+    python bench/table.py [--program OLD/.venv/bin --program NEW/.venv/bin] [--smallest] [--only WORD ...]
+
+Runs the other benchmarks one after the other, each at sizes that fit into ten minutes together on a
+quiet machine, and prints what they print. Programs are handed to those that can measure two
+(`--program` in their help); the others measure this checkout. Exit code 1: one of them missed a
+goal or failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the table."""
+
+    title: str
+    bench: str
+    """The benchmark's name."""
+    sizes: str
+    """Its arguments."""
+    smallest: str
+    """Those by which tests see that it runs."""
+
+
+PARTS = (
+    Part(
+        "commit of a person and of an agent",
+        "commit",
+        "--pairs 7 --files 3000",
+        "--pairs 1 --files 20",
+    ),
+    Part(
+        "rebase and cherry-pick of 1 to 40",
+        "rewrites",
+        "--commits 1,20,40 --rounds 1",
+        "--commits 1 --rounds 1 --files 20",
+    ),
+    Part(
+        "checks of 1 to 10,000 files",
+        "checks",
+        "--sizes 1,10,100,1000,10000 --rounds 3",
+        "--sizes 1 --rounds 1",
+    ),
+)
+"""A part for each benchmark that belongs in the table; add yours with sizes of a minute or two."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--program", action="append", default=[], metavar="BIN")
+    parser.add_argument("--smallest", action="store_true", help="only see that all of it runs")
+    parser.add_argument("--only", action="append", default=[], help="names of benchmarks")
+    options = parser.parse_args()
+    is_reached = True
+    for part in PARTS:
+        if options.only and part.bench not in options.only:
+            continue
+        print(f"\n## {part.title}\n", flush=True)
+        argv = [sys.executable, str(BENCH / f"{part.bench}.py")]
+        argv += (part.smallest if options.smallest else part.sizes).split()
+        if takes_programs(part.bench):
+            for program in options.program:
+                argv += ["--program", program]
+        start = time.perf_counter()
+        is_reached &= subprocess.run(argv, check=False).returncode == 0
+        print(f"\n({time.perf_counter() - start:.0f} s)", flush=True)
+    return 0 if is_reached else 1
+
+
+def takes_programs(bench: str) -> bool:
+    """Whether a benchmark can measure several programs."""
+    return '"--program"' in (BENCH / f"{bench}.py").read_text()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
