@@ -1,4 +1,4 @@
-"""Patches above 10 KiB are stored as gzips, and read, sealed and verified as the text they hold."""
+"""Patches above 1 MiB are stored as gzips, and read, sealed and verified as the text they hold."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store
 
 PATHS = ("a.txt", "b.txt")
+LINES = 40_000
 
 
 def section(path: str, line_count: int) -> bytes:
@@ -31,7 +32,7 @@ def section(path: str, line_count: int) -> bytes:
     return f"{head}@@ -0,0 +1,{line_count} @@\n{lines}".encode()
 
 
-PATCH = b"".join(section(path, 400) for path in PATHS)
+PATCH = b"".join(section(path, LINES) for path in PATHS)
 
 
 @pytest.fixture
@@ -39,7 +40,13 @@ def run(store: Store) -> RunRecorder:
     """A sealed run of a change with a larger patch."""
     run = store.begin(KEY, START, {})
     run.keep_patch(PATCH)
-    facts = {"old_path": None, "change_type": "added", "added": 400, "deleted": 0, "binary": False}
+    facts = {
+        "old_path": None,
+        "change_type": "added",
+        "added": LINES,
+        "deleted": 0,
+        "binary": False,
+    }
     files = tuple(ChangedFile(path=path, **facts) for path in PATHS)
     summary = summary_of(run)
     run.seal(replace(summary, change=replace(summary.change, files=files)))
@@ -54,7 +61,7 @@ def test_a_larger_patch_is_a_gzip_that_git_applies(run: RunRecorder, tmp_path: P
     (tmp_path / "work").mkdir()
     subprocess.run(["git", "init", "-q"], cwd=tmp_path / "work", check=True)
     subprocess.run(["sh", "-c", command], cwd=tmp_path / "work", check=True)
-    assert len((tmp_path / "work/b.txt").read_text().splitlines()) == 400
+    assert len((tmp_path / "work/b.txt").read_text().splitlines()) == LINES
 
 
 def test_seal_and_log_name_the_patch_and_hash_its_text(run: RunRecorder, tmp_path: Path) -> None:
@@ -70,7 +77,7 @@ def test_readers_get_the_text_and_each_file_of_it_in_any_order(run: RunRecorder)
     files = result.files.changed()
     assert result.change_patch == PATCH
     for file in (files[1], files[0], files[1]):
-        assert file.patch().encode() == section(file.path, 400)
+        assert file.patch().encode() == section(file.path, LINES)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Patches in a bundle: plain up to COMPRESS_ABOVE bytes, above that `NAME.gz`, a gzip without a time.
+"""Patches in a bundle: plain up to COMPRESS_PATCH_ABOVE bytes, above that `NAME.gz`, a gzip without
+a time.
 
 Whoever asks for `change.patch` gets its text, however it is stored. Digests are of the text.
 """
@@ -12,9 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from vibe_gate.store.bundle_names import PACKED, is_packed_patch
-from vibe_gate.store.contents import COMPRESS_ABOVE, open_gzip, pack_content
+from vibe_gate.store.contents import open_gzip, pack_content
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import split_lines
+
+COMPRESS_PATCH_ABOVE = 1 << 20
+"""Bytes: nearly every patch is smaller, and stands there as `git apply` takes it."""
 
 MAX_PATCH_TEXT = 2 << 30
 """Bytes of a patch, unpacked: a gzip of a few megabytes must not fill the memory."""
@@ -28,7 +32,7 @@ _PIECE = 1 << 20
 def place_patch(folder: Folder, name: str, text: bytes) -> None:
     """Store a patch, in place of an earlier one in either form. OSError."""
     packed_name = name + PACKED
-    if len(text) > COMPRESS_ABOVE:
+    if len(text) > COMPRESS_PATCH_ABOVE:
         folder.place(packed_name, pack_content(packed_name, text))
         folder.remove(name)
         return

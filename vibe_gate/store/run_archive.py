@@ -43,6 +43,7 @@ from vibe_gate.store.folder import (
     write_all,
 )
 from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, read_lines
+from vibe_gate.store.patch_files import COMPRESS_PATCH_ABOVE
 from vibe_gate.store.store_audit import Audit, verify_store
 from vibe_gate.store.store_folder import open_store_folder, store_folder
 
@@ -373,9 +374,11 @@ def _read_members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
 
 def _is_packed_here(name: str, size: int) -> bool:
     """Whether a bundle has the file gzipped that an archive has as it is."""
-    if size <= COMPRESS_ABOVE or name.endswith(bundle_names.PACKED):
+    if name.endswith(bundle_names.PACKED):
         return False
-    return part_of(name) == "content" or is_packed_patch(name + bundle_names.PACKED)
+    if part_of(name) == "content":
+        return size > COMPRESS_ABOVE
+    return size > COMPRESS_PATCH_ABOVE and is_packed_patch(name + bundle_names.PACKED)
 
 
 def _write_member(stage: Folder, place: str, size: int, stream: _Stream, *, pack: bool) -> None:
