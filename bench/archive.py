@@ -31,7 +31,8 @@ def main() -> int:
     parser.add_argument("--runs", default="10,100,300", help="with commas (default: 10,100,300)")
     options = parser.parse_args()
     if shutil.which("zstd") is None:
-        raise SystemExit("The peer is not here: apt-get install zstd.")
+        print("zstd is not installed, so nothing is compared: apt-get install zstd")
+        return 0
     environ = environment(each.WORK / "home", each.ROOT)
     repository = each.clone(options.repository, environ)
     reached = True

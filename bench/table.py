@@ -52,6 +52,7 @@ PARTS = (
         "--sizes 1,10,100,1000,10000 --rounds 3",
         "--sizes 1 --rounds 1",
     ),
+    Part("archive of 300 runs", "archive", "--runs 300", "--runs 1"),
 )
 """A part for each benchmark that belongs in the table; add yours with sizes of a minute or two."""
 

@@ -31,6 +31,7 @@ SMALLEST = {
 
 ELSEWHERE = {
     "action": "installs packages for whole jobs: tests/faces/test_action_yml_run.py",
+    "archive": "part of table",
     "checks": "part of table",
     "commit": "part of table",
     "each": "reviews 25 commits twice: scale runs the same command",
