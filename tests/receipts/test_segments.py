@@ -99,7 +99,7 @@ def world(chance: random.Random) -> World:
 def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
     """Whether each commit is reviewed: as `verify` decides it, with reviews that all pass."""
     names = [name for name in made.trees if name in made.behind(made.last) - {OLD, BASE}]
-    history = History({name: made.parents[name] for name in names}, BASE)
+    history = History.of({name: made.parents[name] for name in names}, BASE)
     segments = [
         segment for segment in (history.segment(*one) for one in reviews) if segment is not None
     ]
@@ -161,7 +161,7 @@ def test_what_a_range_brings_that_is_called_reviewed_was_shown(seed):
 
 def test_a_segment_has_one_way_in_and_one_way_out():
     # "3" takes back what "2" brought; of that, "5" has what "3" left, and nobody saw it go.
-    history = History({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["2"], "5": ["3", "4"]}, "0")
+    history = History.of({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["2"], "5": ["3", "4"]}, "0")
     assert history.segment("1", "3") is None
     assert history.segment("0", "3") is None
     assert history.segment("4", "5") is None
@@ -169,11 +169,13 @@ def test_a_segment_has_one_way_in_and_one_way_out():
     assert history.segment("1", "5") == Segment("1", "5", frozenset("2345"))
     assert history.segment("0", "5") == Segment("0", "5", frozenset("12345"))
     # A branch from before the range is no other way in for what begins where the range does.
-    assert History({"1": ["old"], "2": ["1"]}, "0").segment("0", "2") == Segment(
+    assert History.of({"1": ["old"], "2": ["1"]}, "0").segment("0", "2") == Segment(
         "0", "2", frozenset("12")
     )
-    assert History({"1": ["old"], "2": ["1"]}, "0").segment("9", "2") is None
-    assert History({"1": [], "2": ["1"]}, "0").segment("", "2") == Segment("", "2", frozenset("12"))
+    assert History.of({"1": ["old"], "2": ["1"]}, "0").segment("9", "2") is None
+    assert History.of({"1": [], "2": ["1"]}, "0").segment("", "2") == Segment(
+        "", "2", frozenset("12")
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,12 +192,12 @@ def test_a_segment_has_one_way_in_and_one_way_out():
 def test_a_segment_shows_what_is_changed_against_a_parent_that_was_in_where_it_begins(
     parent, base, precedes
 ):
-    history = History({"1": ["0"], "2": ["1"], "3": ["2", "old"]}, "0")
+    history = History.of({"1": ["0"], "2": ["1"], "3": ["2", "old"]}, "0")
     assert history.precedes(parent, Segment(base, "3", frozenset("23"))) is precedes
 
 
 def test_segments_that_overlap_lead_nowhere_and_what_follows_an_unreviewed_commit_is_not_to_blame():
-    history = History({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["3"]}, "0")
+    history = History.of({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["3"]}, "0")
     overlapping = [Segment("0", "2", frozenset("12")), Segment("1", "3", frozenset("23"))]
     assert history.cuts({"4"}, overlapping, set()) == {"0", "2"}
     assert history.cuts({"3", "4"}, overlapping, set()) == {"0", "2", "3", "4"}

@@ -44,6 +44,14 @@ class Trees(Repo):
         return root / ".vibe-artifacts"
 
 
+def _lines(found: Verification) -> list[str]:
+    """What is printed of the commits."""
+    lines: list[str] = []
+    for identity, status in found.commits:
+        lines += verified.render_commit_status(identity, status)
+    return lines
+
+
 @pytest.fixture
 def trees(tmp_path: Path, environ: dict[str, str]) -> Trees:
     return Trees(tmp_path / "repo", environ)
@@ -53,7 +61,7 @@ def trees(tmp_path: Path, environ: dict[str, str]) -> Trees:
 def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_line_says_where(trees):
     found = trees.verify("feature")
     assert found.exit_code == 0
-    assert "    kept in worktree ../feature" in verified.render_verify_lines(found)
+    assert "    kept in worktree ../feature" in _lines(found)
     [row] = verified.build_verify_document(found)["commits"]
     assert (row["worktree"], row["place"].partition("/.vibe-artifacts/")[0]) == (
         "../feature",
@@ -61,13 +69,10 @@ def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_lin
     )
     own = trees.verify("feature", trees.feature)
     assert own.exit_code == 0
-    assert "    kept in worktree ." in verified.render_verify_lines(own)
+    assert "    kept in worktree ." in _lines(own)
     trees.commit("Here", b="one\n")
     walked(trees.path, trees.environ, Selection("commit", "HEAD"))
-    assert not any(
-        "kept in" in line
-        for line in verified.render_verify_lines(trees.verify("feature", trees.feature))
-    )
+    assert not any("kept in" in line for line in _lines(trees.verify("feature", trees.feature)))
     assert trees.verify("main", trees.feature).exit_code == 0
 
 

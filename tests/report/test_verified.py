@@ -6,7 +6,7 @@ import pytest
 
 from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify_range import Verification
-from vibe_gate.report.verified import build_verify_document, render_verify_lines
+from vibe_gate.report.verified import build_verify_document, render_commit_status
 
 COMMIT = ChangeIdentity("c" * 40, "b" * 40, "a" * 40, "", title="Add")
 REVIEW = "vibe-gate review --commit cccccccccccc"
@@ -24,8 +24,12 @@ def verified(status: CommitStatus) -> Verification:
 
 def test_unsigned_is_said_once():
     found_result = verified(CommitStatus("unsigned", "unsigned"))
-    assert [line for line in render_verify_lines(found_result) if line.strip() == "unsigned"] == []
-    assert render_verify_lines(found_result)[0].startswith("? cccccccccccc  unsigned ")
+    assert [
+        line
+        for line in render_commit_status(*found_result.commits[0])
+        if line.strip() == "unsigned"
+    ] == []
+    assert render_commit_status(*found_result.commits[0])[0].startswith("? cccccccccccc  unsigned ")
     assert build_verify_document(found_result)["commits"][0]["why"] == "unsigned"
 
 
@@ -51,7 +55,7 @@ def test_unsigned_is_said_once():
 )
 def test_a_long_reason_has_several_lines_and_each_command_one(status, why, commands, below):
     found_result = verified(CommitStatus(status, why, commands=commands))
-    assert render_verify_lines(found_result)[1 : 1 + len(below)] == [
+    assert render_commit_status(*found_result.commits[0])[1 : 1 + len(below)] == [
         f"    {line}" for line in below
     ]
     document = build_verify_document(found_result)["commits"][0]

@@ -30,7 +30,10 @@ LARGEST_READ = 100_000_000
 """
 
 MAX_COMMITS = 10_000
-"""Commits of one range that are read, the newest first; verify a longer one in parts."""
+"""Commits of one change whose authors and messages are read, the newest first."""
+
+MAX_RANGE = 100_000
+"""Commits of one `verify`, or of one `review --each`: a longer range is looked at in parts."""
 
 NUL_WINDOW = 8_000
 """Bytes: content with a NUL among the first of them is binary, as git says."""

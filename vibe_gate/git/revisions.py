@@ -7,7 +7,7 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
 from msgspec import Struct
@@ -42,7 +42,7 @@ MAX_SIGNED = 1_000
 MAX_REFLOG = 5_000
 """Entries of all reflogs that are read."""
 
-MAX_NOTES = 10_000
+MAX_NOTES = 100_000
 """Notes of one ref that are read."""
 
 MAX_NOTE_BYTES = 4 << 20
@@ -510,13 +510,13 @@ class Revisions:
 
     # Notes
 
-    def notes(self, ref: str) -> dict[str, bytes]:
-        """The git notes of `refs/notes/<ref>`, by the id of what they are on, but for those over
-        `MAX_NOTE_BYTES`.
+    def notes(self, ref: str) -> Iterator[tuple[str, bytes]]:
+        """The git notes of `refs/notes/<ref>`, each after the id of what it is on, but for those
+        over `MAX_NOTE_BYTES`.
         """
-        ids = dict(islice(self.note_ids(ref).items(), MAX_NOTES))
-        texts = self.note_texts(ids.values())
-        return {object_id: texts[note] for object_id, note in ids.items() if note in texts}
+        for object_id, note in islice(self.note_ids(ref).items(), MAX_NOTES):
+            for text in self.note_texts([note]).values():
+                yield object_id, text
 
     def note_ids(self, ref: str) -> dict[str, str]:
         """The ids of the notes of `refs/notes/<ref>`, by the id of what they are on."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.receipt import Receipt, contradiction, parse
+from vibe_gate.domain.receipt import Receipt, RubricClaim, contradiction, parse
 from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.git import Repository
@@ -87,6 +87,8 @@ class ReceiptFinder:
         self._repository = repository
         self._allowed = allowed
         self._signing = signatures.signing_of(repository)
+        self._definitions: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._rubrics: dict[tuple[RubricClaim, ...], tuple[RubricClaim, ...]] = {}
         self._stores: list[_WorktreeRuns] = []
         remarks = []
         try:
@@ -131,7 +133,7 @@ class ReceiptFinder:
         the note.
         """
         receipts: list[FoundReceipt] = []
-        for target, text in self._repository.notes(NOTES).items():
+        for target, text in self._repository.notes(NOTES):
             target_ids = (target, f"tree-{target}")
             is_attached = not ids.isdisjoint(target_ids)
 
@@ -144,8 +146,20 @@ class ReceiptFinder:
                     continue
                 receipt = self._read(line, "", f"refs/notes/{NOTES} on {target[:12]}", is_wanted)
                 if receipt is not None and (is_attached or receipt.receipt is not None):
-                    receipts.append(replace(receipt, bundled=False, ids=receipt.ids or target_ids))
+                    content = receipt.receipt and self._without_copies(receipt.receipt)
+                    named_ids = receipt.ids or target_ids
+                    receipts.append(replace(receipt, receipt=content, bundled=False, ids=named_ids))
         return receipts
+
+    def _without_copies(self, receipt: Receipt) -> Receipt:
+        """The receipt of a note as far as it is looked at: its bundle's files are not here, and
+        equal rubrics and definitions are in memory once.
+        """
+        definitions = self._definitions.setdefault(
+            tuple(receipt.definitions.items()), receipt.definitions
+        )
+        rubrics = self._rubrics.setdefault(receipt.rubrics, receipt.rubrics)
+        return replace(receipt, files={}, definitions=definitions, rubrics=rubrics)
 
     def _bundled(self, entry: RunEntry, store: _WorktreeRuns) -> FoundReceipt | None:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""

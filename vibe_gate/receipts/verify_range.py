@@ -12,7 +12,7 @@ brings was in some review. Changes nothing but the records: it settles what git 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, cached_property
@@ -21,7 +21,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change, Selection
+from vibe_gate.domain.change import EMPTY_TREE, MAX_RANGE, Change, Selection
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.label import Label
@@ -54,8 +54,8 @@ from vibe_gate.receipts.issue_receipt import digest_exactly
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
 
-COMMITS_AT_ONCE = 1_000
-"""Commits of one call: each costs a diff."""
+_CHANGES_AT_ONCE = 500
+"""Commits whose files are in memory together."""
 
 
 class VerifyRequest(Struct, frozen=True):
@@ -71,6 +71,8 @@ class VerifyRequest(Struct, frozen=True):
     """Whether receipts in git notes count, too."""
     stage: HookName = "pre-commit"
     """The git hook whose rule says when a judge must have been asked."""
+    max_commits: int = MAX_RANGE
+    """Of the range; with more it is refused."""
 
 
 class Verification(Struct, frozen=True):
@@ -103,27 +105,36 @@ class Verification(Struct, frozen=True):
 
 
 def verify_commits(
-    request: VerifyRequest, *, start: Path, environment: Environment, now: datetime
+    request: VerifyRequest,
+    *,
+    start: Path,
+    environment: Environment,
+    now: datetime,
+    show: Callable[[ChangeIdentity, CommitStatus], None] = lambda *_: None,
 ) -> Verification:
-    """Verify every commit of the range. GateError if the range or the repository cannot be read."""
+    """Verify every commit of the range. GateError if the range or the repository cannot be read.
+
+    `show` is called for each commit as soon as its status is known, newest first.
+    """
     with open_repository(start, environment) as repository:
         with suppress(StorageError):  # without their records commits are missing, and not bypassed
             CommitRecords(repository, open_state(repository.common_dir), now).settle_marks()
-        span = _read_span(repository, request.range)
-        commit_count = len(span.commits)
-        if commit_count > COMMITS_AT_ONCE:
-            or_more = " or more" if commit_count == MAX_COMMITS else ""
+        span = _read_span(repository, request.range, request.max_commits + 1)
+        if len(span.commits) > request.max_commits:
             raise UsageError(
-                f"{commit_count:,} commits{or_more}; verify at most {COMMITS_AT_ONCE:,} at once."
+                f"more than {request.max_commits:,} commits; verify a part of them at once."
             )
         verifier = _Verifier(repository, now, request, span)
-        commits = verifier.verified()
+        commits: list[tuple[ChangeIdentity, CommitStatus]] = []
+        for identity, status in verifier.verify_newest_first():
+            show(identity, status)
+            commits.append((identity, status))
         remarks = [verifier.finder.remark, *repository.remarks]
         remark = " ".join(text for text in remarks if text)
         gate, signers = verifier.gate, verifier.signers
         blocks = gate.file.on.inconclusive == "block"
         return Verification(
-            commits,
+            tuple(commits),
             gate.revision,
             signers.source,
             verifier.strict,
@@ -143,9 +154,9 @@ class _CommitSpan(Struct, frozen=True):
     """Newest first."""
 
 
-def _read_span(repository: Repository, text: str) -> _CommitSpan:
-    """The range that the user named; "" is what the upstream does not have, else the newest
-    commit.
+def _read_span(repository: Repository, text: str, limit: int) -> _CommitSpan:
+    """The range that the user named, at most so many commits; "" is what the upstream does not
+    have, else the newest commit.
     """
     base_name, dots, head_name = text.partition("..." if "..." in text else "..")
     upstream = "" if text else repository.upstream()
@@ -162,7 +173,7 @@ def _read_span(repository: Repository, text: str) -> _CommitSpan:
         head = repository.resolve(head_name or "HEAD")
         if dots == "...":
             base = repository.merge_base(base, head, text)
-    return _CommitSpan(base, head, repository.span(base, head))
+    return _CommitSpan(base, head, repository.span(base, head, limit))
 
 
 class Segment(Struct, frozen=True):
@@ -183,6 +194,17 @@ class History(Struct, frozen=True):
     """By commit, parents first in the order of commits."""
     base: str
     """Where it begins ("": at nothing)."""
+    children: Mapping[str, Sequence[str]]
+    """By commit, those of the range that have it as a parent."""
+
+    @classmethod
+    def of(cls, parents: Mapping[str, Sequence[str]], base: str) -> History:
+        """The history of these commits, given with their parents, parents first."""
+        children: defaultdict[str, list[str]] = defaultdict(list)
+        for commit, commit_parents in parents.items():
+            for parent in commit_parents:
+                children[parent].append(commit)
+        return cls(parents, base, children)
 
     def segment(self, base: str, head: str) -> Segment | None:
         """The commits between two, if a review of one against the other is about all of them; else
@@ -195,9 +217,8 @@ class History(Struct, frozen=True):
         inside = self._between(base, head)
         if not inside:
             return None
-        middle = inside - {head}
-        for commit, parents in self.parents.items():
-            has_another_way_out = commit not in inside and not middle.isdisjoint(parents)
+        for commit in inside - {head}:
+            has_another_way_out = not inside.issuperset(self.children.get(commit, ()))
             if has_another_way_out:
                 return None
         return Segment(base, head, inside)
@@ -301,7 +322,7 @@ class _Verifier:
         self._advising = self._advising_criteria(state.labels.all())
         oldest_first = tuple(reversed(span.commits))
         parents = {name: repository.parents(name) for name in oldest_first}
-        self._history = History(parents, span.base)
+        self._history = History.of(parents, span.base)
         self._identities = self._read_identities(oldest_first)
         self._trees = {span.base: self._range_change.before}
         for name, identity in self._identities.items():
@@ -345,18 +366,39 @@ class _Verifier:
             return ()
         return ("--base", revision[:SHORT_ID])
 
-    def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
-        """Each commit with its status, newest first."""
+    def verify_newest_first(self) -> Iterator[tuple[ChangeIdentity, CommitStatus]]:
+        """Each commit with its status."""
         ids = set(ids_of(self._range_change))
         for identity in self._identities.values():
             ids.update(identity.ids)
         self._sort(self._find(ids))
-        reviewed_names = [name for name in self._identities if self._is_reviewed(name)]
-        changes = self._repository.changes_of(reviewed_names)
-        reviews = {name: self._reviews(name, changes.get(name)) for name in self._identities}
-        cuts = self._cuts(reviews)
-        newest_first = reversed(reviews.values())
-        return tuple((review.identity, self._status(review, cuts)) for review in newest_first)
+        newest_first = list(reversed(self._identities))
+        if not self._has_reviews_of_ranges():
+            for review in self._read_reviews(newest_first):
+                yield review.identity, self._status(review, set())
+            return
+        reviews = {review.identity.commit: review for review in self._read_reviews(newest_first)}
+        cuts = self._cuts({name: reviews[name] for name in self._identities})
+        for review in reviews.values():
+            yield review.identity, self._status(review, cuts)
+
+    def _has_reviews_of_ranges(self) -> bool:
+        """Whether a receipt may be about a commit as a part of a longer segment: then each status
+        hangs on where the range can be cut.
+        """
+        for name, parts in self._parts.items():
+            identity = self._identities[name]
+            if any(_match(identity, receipt) is None for _, receipt in parts):
+                return True
+        return False
+
+    def _read_reviews(self, names: Sequence[str]) -> Iterator[_Reviews]:
+        """What receipts say of these commits, in order."""
+        for start in range(0, len(names), _CHANGES_AT_ONCE):
+            portion = names[start : start + _CHANGES_AT_ONCE]
+            changes = self._repository.changes_of(list(filter(self._is_reviewed, portion)))
+            for name in portion:
+                yield self._reviews(name, changes.get(name))
 
     def _find(self, ids: Set[str]) -> list[FoundReceipt]:
         """Every receipt about one of these (`object_ids`)."""

@@ -36,8 +36,13 @@ COLUMNS = 100
 """Of a reason that names a command."""
 
 
-def render_verify_lines(verification: Verification) -> list[str]:
-    """The table, then the totals and what could not be read."""
+def render_commit_status(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
+    """The lines of the table about one commit."""
+    return [safe(line) for line in _commit_lines(identity, status)]
+
+
+def render_verify_totals(verification: Verification) -> list[str]:
+    """What stands below the table: the totals, and what could not be read."""
     remarks = []
     if verification.remark:
         remarks = [verification.remark]
@@ -47,10 +52,7 @@ def render_verify_lines(verification: Verification) -> list[str]:
             reason = f"no commit is in {verification.range}"
         lines = [f"Nothing to verify: {reason}.", RANGE_ADVICE, *remarks]
         return [safe(line) for line in lines]
-    lines = []
-    for identity, status in verification.commits:
-        lines += _commit_lines(identity, status)
-    lines += ["", _totals_line(verification), _rules_line(verification), *remarks]
+    lines = ["", _totals_line(verification), _rules_line(verification), *remarks]
     return [safe(line) for line in lines]
 
 

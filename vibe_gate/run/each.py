@@ -25,7 +25,7 @@ from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.cause import CannotAsk
-from vibe_gate.domain.change import MAX_COMMITS, Selection
+from vibe_gate.domain.change import MAX_RANGE, Selection
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import counted, shorten_text
@@ -74,16 +74,6 @@ class CommitTask(Struct, frozen=True):
     batch: Batch
 
 
-class EachPlan(Struct, frozen=True):
-    """What is there to do, oldest first."""
-
-    recorded_rows: tuple[CommitRow, ...]
-    """Of the commits that are done."""
-
-    tasks: tuple[CommitTask, ...]
-    """For the other commits."""
-
-
 # Which commits, and under which gate
 
 
@@ -94,10 +84,10 @@ def commits_in_range(
     for too many.
     """
     base, tip = repository.resolve(selection.left), repository.resolve(selection.right)
-    newest_first = repository.span(base, tip, MAX_COMMITS + 1)
-    if len(newest_first) > MAX_COMMITS:
+    newest_first = repository.span(base, tip, MAX_RANGE + 1)
+    if len(newest_first) > MAX_RANGE:
         span = paths.quote(f"{selection.left}..{selection.right}")
-        raise UsageError(f"{span} has more than {MAX_COMMITS:,} commits; review it in parts.")
+        raise UsageError(f"{span} has more than {MAX_RANGE:,} commits; review it in parts.")
     oldest_first = list(reversed(newest_first))
     if merges:
         return oldest_first
@@ -167,20 +157,22 @@ def plan_reviews(
     commits: Sequence[str],
     request: ReviewRequest,
     batch: Batch,
-) -> EachPlan:
-    """What is to be done about these commits, in the working tree of the repository."""
+    show: Callable[[CommitRow], None],
+) -> list[CommitTask]:
+    """What is to be done about these commits, in the working tree of the repository. `show` is
+    called with the row of each that is done already.
+    """
     environment = repository.environment
-    rows: list[CommitRow] = []
     tasks: list[CommitTask] = []
     for commit in commits:
         task = CommitTask(repository.root, commit, commit_title(repository, commit), request, batch)
         run = _newest_run_of_task(task, bundles, in_ci=environment.in_ci)
         row = _settled_row(task, run, environment) or _unchanged_row(repository, commit, task.title)
         if row:
-            rows.append(row)
+            show(row)
         else:
             tasks.append(task)
-    return EachPlan(tuple(rows), tuple(tasks))
+    return tasks
 
 
 def _settled_row(task: CommitTask, run: BatchRun, environment: Environment) -> CommitRow | None:

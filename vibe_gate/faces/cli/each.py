@@ -41,7 +41,7 @@ from vibe_gate.git import Repository
 from vibe_gate.report import commit_reviews as shown
 from vibe_gate.run.batch import SharedLimit, carry_out_tasks
 from vibe_gate.run.each import (
-    EachPlan,
+    CommitTask,
     batch_digest,
     commits_in_range,
     describe_reversed_range,
@@ -82,10 +82,15 @@ def review_each_commit(
             for row in recorded_rows(repository, bundles, commits_of_shard, batch.digest):
                 screen.show(row)
         else:
-            plan = plan_reviews(repository, bundles, commits_of_shard, request, batch)
             needs_key = options.cluster is not None
             bounds = _bounds_of_gate(repository, request, batch, commits, needs_key=needs_key)
-            _review(options, repository, request, plan, bounds, screen)
+            try:
+                tasks = plan_reviews(
+                    repository, bundles, commits_of_shard, request, batch, screen.show
+                )
+                _review(options, repository, request, tasks, bounds, screen)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(screen.interrupted) from None
     return screen.print_total(batch.digest, time.monotonic() - began)
 
 
@@ -158,15 +163,13 @@ def _review(
     options: WorkerOptions,
     repository: Repository,
     request: ReviewRequest,
-    plan: EachPlan,
+    tasks: Sequence[CommitTask],
     bounds: GateBounds,
     screen: _Screen,
 ) -> None:
-    for row in plan.recorded_rows:
-        screen.show(row)
     pool = pool_of(
-        options.cluster if plan.tasks else None,
-        jobs_for(len(plan.tasks), options.jobs),
+        options.cluster if tasks else None,
+        jobs_for(len(tasks), options.jobs),
         repository,
         asks=bounds.asks,
         instead="use --no-judge",
@@ -176,18 +179,15 @@ def _review(
     limit_usd, most_usd = request.max_cost_usd, bounds.max_cost_usd or 0.0
     budget = SharedLimit(limit_usd) if limit_usd and most_usd else None
     with_budget = partial(within, budget, most_usd)
-    try:
-        counting = progress.counting(len(plan.tasks), read_process_environment())
-        with counting as step, closing(workers), pool as crew:
-            for end in carry_out_tasks(plan.tasks, workers.review_commit, crew, with_budget):
-                row = end.result or unreviewed_row(end.task, INCONCLUSIVE, end.why)
-                if budget:
-                    cost = 0.0 if row.recorded else row.usd
-                    budget.release(end.task.request.max_cost_usd or 0.0, cost)
-                screen.show(row)
-                step()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(screen.interrupted) from None
+    counting = progress.counting(len(tasks), read_process_environment())
+    with counting as step, closing(workers), pool as crew:
+        for end in carry_out_tasks(tasks, workers.review_commit, crew, with_budget):
+            row = end.result or unreviewed_row(end.task, INCONCLUSIVE, end.why)
+            if budget:
+                cost = 0.0 if row.recorded else row.usd
+                budget.release(end.task.request.max_cost_usd or 0.0, cost)
+            screen.show(row)
+            step()
 
 
 class _Screen:

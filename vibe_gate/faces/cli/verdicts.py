@@ -22,6 +22,7 @@ from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_reposi
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.revision_advice import advising
 from vibe_gate.gate.waive import WaiverAsked, override, remove_override, suppress
+from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 from vibe_gate.report import verified
 from vibe_gate.store.clone_state import open_state
@@ -51,14 +52,25 @@ def _verify(arguments: VerifyArguments) -> int:
     start, _, end = request.range.partition(dots)
     revisions = (start, end, request.base, request.definitions)
     environment = read_process_environment()
+    show = _show_nothing if arguments.as_json else _show_status
     with advising(revisions, Path.cwd(), environment, {}):
-        verification = verify_commits(request, start=Path.cwd(), environment=environment, now=now())
+        verification = verify_commits(
+            request, start=Path.cwd(), environment=environment, now=now(), show=show
+        )
     return emit_result(
         verified.build_verify_document(verification),
-        verified.render_verify_lines(verification),
+        verified.render_verify_totals(verification),
         verification.exit_code,
         as_json=arguments.as_json,
     )
+
+
+def _show_status(identity: ChangeIdentity, status: CommitStatus) -> None:
+    emit_lines(*verified.render_commit_status(identity, status))
+
+
+def _show_nothing(identity: ChangeIdentity, status: CommitStatus) -> None:
+    """The document is printed at the end, as a whole."""
 
 
 VERIFY = Command(

@@ -29,6 +29,9 @@ from vibe_gate.receipts.verify_range import VerifyRequest, verify_commits
 _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 """Of several pushed refs the gravest exit code is returned; codes not listed here count as 2."""
 
+MAX_VERIFIED = 1_000
+"""Commits of a push that are looked up one by one: with more the push is reviewed as a whole."""
+
 _NO_COMMIT = "0" * 40
 
 _NOTES = {f"refs/notes/{name}" for name in (NOTES, PROMPTS, traces.NOTES)}
@@ -169,7 +172,9 @@ def _find_reviews(hook: Hook, selection: Selection) -> CommitsReviewed | None:
     Each line of the push was then shown to a judge with the tree around it: each commit against its
     parent, a merge against every parent unless git made it by itself (`verify`).
     """
-    request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
+    request = VerifyRequest(
+        f"{selection.left}..{selection.right}", stage="pre-push", max_commits=MAX_VERIFIED
+    )
     try:
         verification = verify_commits(
             request, start=hook.start, environment=hook.environment, now=hook.clock()
