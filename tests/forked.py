@@ -2,8 +2,10 @@
 as most commands.
 
 One process for each worker of pytest, started with the first command, has loaded the program and
-nothing else. For each command it forks a child with the command's own arguments, folder,
-environment, umask, process group and outputs. A child can run one of our scripts, too, as
+nothing else. It forks a child that runs the command with the command's own arguments, folder,
+environment, umask, process group and outputs. A child that its command left as it was (threads,
+files, processes, what is to be done at the end) runs the next one, too: what a fork costs is the
+copies of all pages that a command touches. A child can run one of our scripts, too, as
 `python -I -S SCRIPT` does (`run_script`).
 `programs()` holds what asks for one from a shell, a search path or a hook. Where the interpreter
 itself is the subject (`-X importtime`, PYTHON* variables, a terminal, limits, signals, modules that
@@ -18,7 +20,6 @@ import gc
 import importlib
 import os
 import pkgutil
-import runpy
 import select
 import shlex
 import shutil
@@ -27,11 +28,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
+import weakref
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from typing import NoReturn
 
 import asking
 import msgspec
@@ -71,7 +76,23 @@ _LATE = ("anyio._backends._asyncio", "_strptime")
 _SCRIPT = "--script"
 """The first argument in place of a command: what follows is a script and its arguments."""
 
+MOST_COMMANDS = 50
+"""Of one process: its memory is bounded."""
+
+ANSWERS = range(6)
+"""The exit codes of commands that came to their end."""
+
+_INTERPRETER = sys.executable
+
 _folder: Path | None = None
+
+
+class _Left(BaseException):
+    """The command has ended its process."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 def run(
@@ -158,31 +179,30 @@ def _start(folder: Path) -> None:
 
 
 def serve(place: str, *descriptors: str) -> None:
-    """Fork a child for each request at the first of two sockets, until the worker at the other is
-    gone. A client that goes away takes its child with it.
+    """Have a child run each command that is asked for at the first of two sockets, until the worker
+    at the other is gone.
     """
     folder = Path(place)
     listening, worker = (socket.socket(fileno=int(number)) for number in descriptors)
+    gc.disable()  # little of what is loaded is garbage
     _load()
+    gc.enable()
     gc.freeze()  # no child looks through it for garbage
     ends, wakeup = socket.socketpair()
     wakeup.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wakeup.fileno())
-    clients: dict[int, socket.socket] = {}
-    """By the process that works for them."""
+    children = _Children(folder)
     while True:
-        watched = [listening, worker, ends, *clients.values()]
+        watched = [listening, worker, ends, *children.sockets()]
         ready = select.select(watched, [], [])[0]
         if worker in ready:
             break
-        for process, client in list(clients.items()):
-            if client in ready:
-                os.kill(process, signal.SIGTERM)
-                clients.pop(process).close()
+        children.end_unwanted(ready)
+        children.tell_codes(ready)
         if ends in ready:
             ends.recv(4096)
-            _tell_ends(clients)
+            children.tell_ends()
         if listening in ready:
             client, _ = listening.accept()
             try:
@@ -190,19 +210,94 @@ def serve(place: str, *descriptors: str) -> None:
             except (OSError, ValueError):  # it is gone already
                 client.close()
                 continue
+            children.begin(client, files, words, (*watched, wakeup, client))
+            for file in files:
+                os.close(file)
+    signal.set_wakeup_fd(-1)
+    children.end_all()
+    shutil.rmtree(folder)
+
+
+class _Children:
+    """The processes that run commands, and those that wait for the next one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._clients: dict[int, socket.socket] = {}
+        """By the process that works for them."""
+        self._parents: dict[int, socket.socket] = {}
+        """Our end of what each process is asked and answers by."""
+
+    def sockets(self) -> list[socket.socket]:
+        """Where clients go away, and codes come."""
+        return [*self._clients.values(), *self._parents.values()]
+
+    def begin(
+        self,
+        client: socket.socket,
+        files: list[int],
+        words: list[bytes],
+        inherited: Sequence[socket.socket],
+    ) -> None:
+        """Have a process that waits, or else a new one, run the command."""
+        process = self._find_idle(files, words)
+        if process is None:
+            ours, theirs = socket.socketpair()
             process = os.fork()
             if process == 0:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for inherited in (*watched, wakeup, client):
-                    inherited.close()
-                os._exit(_main(folder, files, words))
-            clients[process] = client
-            for file in files:
-                os.close(file)
-    for process in clients:
-        os.kill(process, signal.SIGTERM)
-    shutil.rmtree(folder)
+                for copy in (*inherited, ours):
+                    copy.close()
+                _work(self._folder, theirs, files, words)
+            theirs.close()
+            self._parents[process] = ours
+        self._clients[process] = client
+
+    def _find_idle(self, files: list[int], words: list[bytes]) -> int | None:
+        for process in self._parents.keys() - self._clients.keys():
+            with contextlib.suppress(OSError):  # it has ended
+                _send_request(self._parents[process], files, words)
+                return process
+        return None
+
+    def end_unwanted(self, ready: Sequence[socket.socket]) -> None:
+        """A client that goes away takes its child with it."""
+        for process, client in list(self._clients.items()):
+            if client in ready:
+                os.kill(process, signal.SIGTERM)
+                self._clients.pop(process).close()
+                self._parents.pop(process).close()
+
+    def tell_codes(self, ready: Sequence[socket.socket]) -> None:
+        """Tell clients the exit codes of the processes that go on."""
+        for process, parent in self._parents.items():
+            code = b""
+            if parent in ready:
+                with contextlib.suppress(ConnectionResetError):  # `tell_ends` hears of it
+                    code = parent.recv(12)
+            if code:
+                _tell_end(self._clients.pop(process), int(code))
+
+    def tell_ends(self) -> None:
+        """Tell the clients of processes that ended how they did."""
+        with contextlib.suppress(ChildProcessError):  # there is no child any more
+            while (end := os.waitpid(-1, os.WNOHANG))[0]:
+                if end[0] in self._parents:
+                    self._parents.pop(end[0]).close()
+                if end[0] in self._clients:
+                    _tell_end(self._clients.pop(end[0]), os.waitstatus_to_exitcode(end[1]))
+
+    def end_all(self) -> None:
+        """Those that wait end by themselves."""
+        for process in self._clients:
+            os.kill(process, signal.SIGTERM)
+
+
+def _send_request(child: socket.socket, files: list[int], words: list[bytes]) -> None:
+    request = b"\0".join(words)
+    socket.send_fds(child, [b"%12d" % len(request)], files)
+    child.sendall(request)
 
 
 def _read_request(client: socket.socket) -> tuple[list[int], list[bytes]]:
@@ -211,15 +306,71 @@ def _read_request(client: socket.socket) -> tuple[list[int], list[bytes]]:
     return files, client.recv(int(head), socket.MSG_WAITALL).split(b"\0")
 
 
-def _tell_ends(clients: dict[int, socket.socket]) -> None:
-    """Tell the clients of children that ended how they did."""
-    with contextlib.suppress(ChildProcessError):  # there is no child any more
-        while (end := os.waitpid(-1, os.WNOHANG))[0]:
-            client = clients.pop(end[0], None)
-            if client is None:
-                continue
-            with contextlib.suppress(OSError), client:
-                client.sendall(b"%d" % os.waitstatus_to_exitcode(end[1]))
+def _tell_end(client: socket.socket, code: int) -> None:
+    with contextlib.suppress(OSError), client:
+        client.sendall(b"%d" % code)
+
+
+def _work(folder: Path, parent: socket.socket, files: list[int], words: list[bytes]) -> NoReturn:
+    """Run the command, and others after it as long as each leaves this process as it was: a fork
+    copies page by page what a command touches, which takes longer than most commands.
+    """
+    exit_process, process = os._exit, os.getpid()
+
+    def leave(code: int) -> NoReturn:
+        if os.getpid() == process and threading.current_thread() is threading.main_thread():
+            raise _Left(code)
+        exit_process(code)
+
+    os._exit = leave  # the commands of hooks end by it
+    group = os.getpgrp()
+    state_before = _state_of_process(files)
+    for number in range(MOST_COMMANDS):
+        is_last = number == MOST_COMMANDS - 1
+        code = _main(folder, files, words)
+        if is_last or code not in ANSWERS or _state_of_process() != state_before or _has_children():
+            atexit._run_exitfuncs()
+            exit_process(code)
+        _let_go(group)
+        with contextlib.suppress(OSError, ValueError):  # the server, or the client, has gone
+            parent.sendall(b"%d" % code)
+            files, words = _read_request(parent)
+            continue
+        break
+    exit_process(0)
+
+
+def _has_children() -> bool:
+    """Whether the command has left a process."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _let_go(group: int) -> None:
+    """Leave the files, the folder and the process group of the command."""
+    os.setpgid(0, group)
+    os.chdir("/")
+    null_file = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null_file, number)
+    os.close(null_file)
+    tempfile.tempdir = None  # the next one has a TMPDIR of its own
+
+
+def _state_of_process(files: Sequence[int] = ()) -> tuple[object, ...]:
+    """What a command must not have changed: threads, open files but these, what is to be done at
+    the end of the process, and the outputs.
+    """
+    return (
+        threading.active_count(),
+        set(os.listdir("/dev/fd")) - set(map(str, files)),  # noqa: PTH208 - names are compared
+        atexit._ncallbacks(),
+        len(weakref.finalize._registry),
+        (id(sys.stdout), id(sys.stderr)),
+    )
 
 
 def _load() -> None:
@@ -278,13 +429,22 @@ def _build(base: type[Struct]) -> None:
 
 
 def _run_as_script() -> int:
-    sys.argv = sys.argv[2:]
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    """As `python -I -S SCRIPT` does it, but with the script's bytecode."""
+    words, search_path = sys.argv, sys.path[:]
+    sys.argv = words[2:]
+    try:
+        code = SourceFileLoader("__main__", sys.argv[0]).get_code("__main__")
+        assert code is not None
+        exec(code, {"__name__": "__main__", "__file__": sys.argv[0]})
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.argv, sys.path[:] = words, search_path
     return 0
 
 
 def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
-    """As the interpreter does it: the command, what was to happen at the end, the outputs."""
+    """As the interpreter does it: what it finds, the command, the outputs."""
     umask, parent, group, length = map(int, words[:4])
     argv, variables = words[4:][:length], words[4:][length:]
     os.fchdir(files[3])
@@ -295,19 +455,28 @@ def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
     os.umask(umask)
     with contextlib.suppress(PermissionError):  # a group of another session
         os.setpgid(0, group)
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        signal.signal(number, handler)
     os.environb.clear()
     os.environb.update(variable.split(b"=", 1) for variable in variables)
     os.getppid = lambda: parent
     time.tzset()
     sys.argv[1:] = map(os.fsdecode, argv)
+    sys.stdin = open(0, encoding="utf-8", errors=sys.stdin.errors, closefd=False)  # noqa: SIM115
+    sys.executable = _INTERPRETER
     if sys.argv[1:3] == ["install", "git"] or sys.argv[1:2] == ["doctor"]:
         sys.executable = str(folder / "python")  # the hooks are to ask for forks, too
     try:
         code = _run_as_script() if sys.argv[1:2] == [_SCRIPT] else main()
+    except _Left as left:
+        code = left.code
     except BaseException:
         traceback.print_exc()
         code = 1
-    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     return code
