@@ -34,10 +34,11 @@ _HOMES = itertools.count()
 
 
 def pytest_configure() -> None:
-    """Hear Ctrl-C.
+    """Hear Ctrl-C, and leave garbage until all tests are collected: little of them is.
 
     What a shell started in the background ignores Ctrl-C, and so would all that the tests start.
     """
+    gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -48,6 +49,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
