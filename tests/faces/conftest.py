@@ -38,6 +38,13 @@ def ambient() -> dict[str, str]:
     }
 
 
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Without the plugin of hypothesis, which is a fifth of what each pytest that is started costs."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+    return pytester
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, ambient: dict[str, str]) -> Path:
     """The Action's environments by name, made once for all workers: `wheels`, `venv`, and what was
