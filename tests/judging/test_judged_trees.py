@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,6 +66,34 @@ def test_a_cassette_is_given_a_folder_of_the_runs_own(judging: Judging) -> None:
 def test_of_two_reviews_at_once_one_has_a_folder_of_its_own(judging: Judging) -> None:
     with judging.open() as repository, repository.kept_export():
         assert judging.hold().folder == judging.own
+
+
+def test_what_lies_beside_them_is_removed_before_and_refused_afterwards(judging: Judging) -> None:
+    trees = judging.hold()
+    (trees.folder / ".ignore").write_text("after/a.py")
+    (trees.folder / ".claude").mkdir()
+    (trees.folder / "more").symlink_to(judging.own.parent)
+    assert not trees.are_unchanged()
+    assert sorted(path.name for path in judging.hold().folder.iterdir()) == ["after", "before"]
+
+
+@pytest.mark.parametrize("place", [".", "trees", "trees/after", "trees/before"])
+def test_a_link_planted_in_the_kept_export_leads_nowhere(judging: Judging, place: str) -> None:
+    judging.hold()
+    mine = judging.own.parent / "mine"
+    for name in ("after", "before"):
+        (mine / name).mkdir(parents=True)
+        (mine / name / "a.py").write_text("my own work")
+    (mine / "a.py").write_text("my own work")
+    mine.chmod(0o755)
+    contents = {path: path.read_text() for path in mine.rglob("*.py")}
+    planted = judging.kept / place
+    shutil.rmtree(planted)
+    planted.symlink_to(mine)
+    trees = judging.hold()
+    assert not trees.folder.resolve().is_relative_to(mine)
+    assert {path: path.read_text() for path in mine.rglob("*.py")} == contents
+    assert mine.stat().st_mode & 0o777 == 0o755
 
 
 def test_what_cannot_be_replaced_is_given_up(judging: Judging) -> None:

@@ -83,8 +83,10 @@ class Export:
         except OSError:
             return False  # something vanished, or was made unreadable
         if is_unchanged and self._record is not None:
-            with suppress(OSError):  # without a record all bytes are compared the next time
-                self._record.write_text(f"{self._tree} {__version__}\n", "ascii")
+            # Without a record all bytes are compared the next time; a link in its place is not
+            # followed.
+            with suppress(OSError), self._record.open("x", encoding="ascii") as file:
+                file.write(f"{self._tree} {__version__}\n")
         return is_unchanged
 
     def changed(self) -> list[str]:
@@ -164,6 +166,8 @@ def export(
     folders = _folders_of(entries)
     missing_paths: Collection[bytes] = entries
     try:
+        if replace and destination.is_symlink():
+            destination.unlink()
         recorded_tree = _take_record(record, destination) if record else ""
         destination.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.chmod(0o700)

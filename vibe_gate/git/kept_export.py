@@ -63,7 +63,7 @@ def kept_export_size(place: RepositoryPlace) -> int:
 def _lock_kept_export(place: RepositoryPlace, folder: Path) -> int | None:
     """A descriptor that holds the folder, which is made if it is missing; None if it cannot be had."""
     is_elsewhere = folder.parent == workspace.workspaces_folder_in_repository(place)
-    if is_elsewhere or _is_narrowed(folder):
+    if is_elsewhere or _is_narrowed(folder) or folder.is_symlink():
         return None
     try:
         workspace.make_workspaces_folder(place, folder.parent)

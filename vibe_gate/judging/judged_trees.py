@@ -17,6 +17,9 @@ from vibe_gate.domain.change import Change
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Export, Repository
 
+AFTER, BEFORE = "after", "before"
+"""Folders of the two trees, in the judges' working directory."""
+
 
 class JudgedTrees(Struct, frozen=True):
     """The trees as they were written."""
@@ -31,7 +34,11 @@ class JudgedTrees(Struct, frozen=True):
     before: Export
 
     def are_unchanged(self) -> bool:
-        """The trees recomputed from disk equal those that were written."""
+        """The trees recomputed from disk equal those that were written, and nothing lies beside
+        them.
+        """
+        if _others_in(self.folder):
+            return False
         return self.after.unchanged() and self.before.unchanged()
 
 
@@ -55,13 +62,34 @@ def hold_judged_trees(
 
 def _update_kept_trees(change: Change, repository: Repository, folder: Path) -> JudgedTrees | None:
     """The trees in the export that the clone keeps; None if the disk refuses."""
+    trees = folder / "trees"
     try:
-        return _write_trees(change, repository, folder / "trees", folder / "tree")
+        _remove_others(trees)
+        return _write_trees(change, repository, trees, folder / "tree")
     except DeadlineReached:
         raise
-    except InfrastructureError:  # the disk is full, or something there cannot be replaced
+    except (OSError, InfrastructureError):  # a full disk, or something that cannot be replaced
         shutil.rmtree(folder, ignore_errors=True)
         return None
+
+
+def _remove_others(trees: Path) -> None:
+    """Make the folder of the trees, and delete what else lies in it: a `.ignore` there would hide
+    files from searches. No link is followed. OSError.
+    """
+    if trees.is_symlink():
+        trees.unlink()
+    trees.mkdir(mode=0o700, exist_ok=True)
+    for other in _others_in(trees):
+        if other.is_dir() and not other.is_symlink():
+            shutil.rmtree(other)
+        else:
+            other.unlink()
+
+
+def _others_in(trees: Path) -> list[Path]:
+    """What lies beside the trees."""
+    return [path for path in trees.iterdir() if path.name not in (AFTER, BEFORE)]
 
 
 def _write_trees(
@@ -73,6 +101,6 @@ def _write_trees(
     """
     old_paths = {file.old_path or file.path for file in change.files if file.before}
     replace = record is not None
-    after = repository.export(change.after, folder / "after", replace=replace, record=record)
-    before = repository.export(change.before, folder / "before", old_paths, replace=replace)
+    after = repository.export(change.after, folder / AFTER, replace=replace, record=record)
+    before = repository.export(change.before, folder / BEFORE, old_paths, replace=replace)
     return JudgedTrees(folder, after, before)
