@@ -37,9 +37,8 @@ class JudgedTrees(Struct, frozen=True):
         """The trees recomputed from disk equal those that were written, and nothing lies beside
         them.
         """
-        if _others_in(self.folder):
-            return False
-        return self.after.unchanged() and self.before.unchanged()
+        are_trees = self.after.unchanged() and self.before.unchanged()
+        return are_trees and not _others_in(self.folder)
 
 
 @contextmanager
@@ -88,7 +87,9 @@ def _remove_others(trees: Path) -> None:
 
 
 def _others_in(trees: Path) -> list[Path]:
-    """What lies beside the trees."""
+    """What lies beside the trees; nothing if there is no such folder. OSError."""
+    if not trees.is_dir():
+        return []
     return [path for path in trees.iterdir() if path.name not in (AFTER, BEFORE)]
 
 
