@@ -4,6 +4,7 @@ which exit code.
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,13 @@ def test_a_hostile_archive_is_one_sentence_and_exit_5(bundles, repo, run):
     assert (
         done.stderr
         == "vibe-gate: The archive is refused: it is not a whole tar.xz. Nothing was imported.\n"
+    )
+    (repo / "x.tar.xz").write_bytes(gzip.compress(b""))
+    assert "it is packed by gzip, not by xz" in bundles(repo, "import", "x.tar.xz").stderr
+    done = bundles(repo, "export", "-o", "runs.tgz")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "vibe-gate: An archive is packed by xz; name it FILE.tar.xz.\n",
     )
     done = bundles(repo, "import", "none.tar.xz")
     assert (done.returncode, done.stderr) == (

@@ -89,6 +89,7 @@ _UNPACKED_TO_STORED = 4
 """At most, of sources and texts."""
 
 _CHUNK = 1 << 17
+_GZIP = b"\x1f\x8b"
 _NOT_AN_ARCHIVE = (tarfile.TarError, EOFError, ValueError)
 
 
@@ -290,12 +291,14 @@ def _aside(store: Folder) -> Iterator[tuple[Folder, Folder]]:
         lock.release()
 
 
-def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
+def _unpack(file: io.BufferedReader, stage: Folder) -> list[RunEntry]:
     """Write the archive's files at `<key>/<run id>/<name>` in `stage`; returns the runs.
     IntegrityError, OSError.
     """
     files_by_run: dict[tuple[str, str], set[str]] = {}
     folded_names: set[str] = set()
+    if file.peek(2).startswith(_GZIP):
+        raise _refusal("it is packed by gzip, not by xz; export it again with this version")
     try:
         stream = _Stream(file)
         for info in _read_members(stream):

@@ -22,6 +22,9 @@ from vibe_gate.store.run_archive import export_runs, import_runs
 ARCHIVE = "bundles.tar.xz"
 """The archive's name, if the user gives none."""
 
+_OTHER_PACKERS = (".gz", ".tgz", ".bz2", ".zip", ".zst")
+"""How names end that say something else of an archive than it is."""
+
 RunPair = dict[str, str]
 """A run's id and key, as documents have them."""
 
@@ -52,6 +55,8 @@ def _parse_export(args: argparse.Namespace) -> ExportArguments:
         traces = TraceTarget(args.otlp, args.contents)
     elif args.contents:
         raise UsageError("--contents belongs to --otlp; an archive has everything.")
+    if args.output and args.output.lower().endswith(_OTHER_PACKERS):
+        raise UsageError("An archive is packed by xz; name it FILE.tar.xz.")
     return ExportArguments(
         references=tuple(args.runs),
         all=args.all,
