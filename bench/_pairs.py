@@ -85,13 +85,13 @@ def compare(name: str, ours: Side, theirs: Side, goal: float | None, pairs: int)
 
 def least_of_each(sides: Mapping[str, Side], rounds: int) -> dict[str, tuple[float, float]]:
     """The least wall clock and the least processor time of each side, in seconds, run in turn after
-    a round to warm up.
+    a round to warm up; of no rounds: what the one to warm up took.
     """
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
     for number in range(-1, rounds):
         for name in list(sides) if number % 2 else reversed(list(sides)):
             took = spend(sides[name])
-            if number >= 0:
+            if number >= 0 or rounds == 0:
                 spent[name].append(took)
     least = {}
     for name, times in spent.items():

@@ -6,6 +6,7 @@ A benchmark leaves out what is not there, and says so; no benchmark fetches anyt
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import sys
@@ -36,16 +37,18 @@ FOLDERS = (
 """Where a peer is looked for before PATH."""
 
 
+LEFT_OUT = "is not installed and left out; `python bench/_peers.py` brings it"
+
+
+@functools.cache
 def find_peer(name: str) -> str:
-    """The path of a peer's program, "" if it is not installed: then that is printed."""
+    """The path of a peer's program, "" if it is not installed: then that is printed, once."""
     for folder in FOLDERS:
         if (folder / name).exists():
             return str(folder / name)
     path = shutil.which(name)
     if path is None:
-        print(
-            f"{name} is not installed and left out; `python bench/_peers.py` brings it", flush=True
-        )
+        print(f"{name} {LEFT_OUT}", flush=True)
         return ""
     return path
 

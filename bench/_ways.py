@@ -15,6 +15,7 @@ from _pairs import environment
 from _peers import find_peer
 
 ROOT = Path(__file__).resolve().parents[1]
+MANIFEST = ".pre-commit-hooks.yaml"
 STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
 """The hooks that README has a framework install."""
 
@@ -61,35 +62,52 @@ any: invisible characters, deleted or skipped tests and links out of the tree ha
 
 @dataclass(frozen=True)
 class Program:
-    """A `vibe-gate` that is measured, installed from a checkout of its own (`pip install -e`)."""
+    """A `vibe-gate` that is measured."""
 
     label: str
     folder: Path
     """The folder of its environment that has the program."""
+    checkout: Path
+    """The checkout whose hooks a framework gets."""
 
     @property
     def path(self) -> str:
         return str(self.folder / "vibe-gate")
 
-    @property
-    def python(self) -> str:
-        return str(self.folder / "python")
-
-    @property
-    def checkout(self) -> Path:
-        """The checkout that it runs."""
-        code = "import vibe_gate, pathlib; print(pathlib.Path(vibe_gate.__file__).parents[1])"
-        argv = [self.python, "-I", "-c", code]
-        return Path(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip())
-
 
 def programs_of(folders: Sequence[Path]) -> list[Program]:
     """The programs of these folders, by default that of the interpreter which runs the
-    benchmark.
+    benchmark, with the hooks of the benchmark's checkout.
     """
     if not folders:
-        return [Program("", Path(sys.executable).parent)]
-    return [Program(f" ({folder})", folder.absolute()) for folder in folders]
+        return [Program("", Path(sys.executable).parent, ROOT)]
+    return [
+        Program(f" ({folder})", folder.absolute(), find_checkout(folder.absolute()))
+        for folder in folders
+    ]
+
+
+def find_checkout(folder: Path) -> Path:
+    """The checkout that the program of a folder runs; ends the benchmark if there is none."""
+    code = "import vibe_gate, pathlib; print(pathlib.Path(vibe_gate.__file__).parents[1])"
+    python = folder / "python"
+    checkout = None
+    if python.exists():
+        done = subprocess.run(
+            [python, "-I", "-c", code], check=False, capture_output=True, text=True
+        )
+        checkout = Path(done.stdout.strip()) if done.returncode == 0 else None
+    if checkout is None:
+        raise SystemExit(
+            f"{folder} is not the bin folder of an environment with vibe-gate: "
+            "name one for --program"
+        )
+    if not (checkout / MANIFEST).exists():
+        raise SystemExit(
+            f"the vibe-gate of {folder} runs from {checkout}, where no {MANIFEST} is: install its "
+            "checkout there with `pip install -e`"
+        )
+    return checkout
 
 
 def hooked_environment(work: Path, program: Program) -> dict[str, str]:
@@ -152,7 +170,7 @@ def install_hooks(where: Path, environ: Mapping[str, str], way: str, program: Pr
 
 def readme_hooks(program: Program) -> str:
     """README's four hooks, of the program at hand."""
-    text = (program.checkout / ".pre-commit-hooks.yaml").read_text()
+    text = (program.checkout / MANIFEST).read_text()
     text = text[text.index("- id: ") :].replace("language: python", "language: system")
     lines = [
         f"      {line}\n"

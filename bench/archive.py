@@ -72,7 +72,7 @@ def compare_archives(repository: Path, environ: dict[str, str], run_count: int) 
     size, peer_size = archive.stat().st_size, peer_archive.stat().st_size
     ratio = size / peer_size
     goal = f"goal <= {GOAL}: {'yes' if ratio <= GOAL else 'NO'}"
-    runs = f"{len(stored):5,} runs"
+    runs = f"{len(stored):5,} {'run' if len(stored) == 1 else 'runs'}"
     print(f"{runs}  in the store  {stored_size / 1e6:8.2f} MB")
     print(f"{runs}  export        {size / 1e6:8.2f} MB  {export_seconds:6.1f} s   of zstd {ratio:.2f}  {goal}")  # fmt: skip
     print(f"{runs}  tar | zstd    {peer_size / 1e6:8.2f} MB  {peer_seconds:6.1f} s")

@@ -90,7 +90,7 @@ def main() -> int:
 
 def tell(size: int, taken: Mapping[str, tuple[float, float]], goal: float | None) -> bool:
     """Print the sides of a size and their ratios; say whether the goal is reached."""
-    print(f"{size:,} changed files", flush=True)
+    print(f"{size:,} changed {'file' if size == 1 else 'files'}", flush=True)
     wall, cpu = taken["vibe-gate"]
     reached = True
     for number, (name, (peer_wall, peer_cpu)) in enumerate(taken.items()):

@@ -16,13 +16,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from _pairs import environment
+import _pairs
 
 ROOT = Path(__file__).resolve().parents[1]
-WORK = ROOT / "bench" / ".work" / "growth"
+WORK = _pairs.WORK / "growth"
 STEEPEST = 1.1
 LARGEST_MB = 500
 VERDICTS = (0, 1, 3, 4)
@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--sizes", default="10,100,1000", help="with commas (default: 10,100,1000)")
     parser.add_argument("--only", default=",".join(SUBJECTS), help=f"of {', '.join(SUBJECTS)}")
     options = parser.parse_args()
-    environ = environment(WORK / "home", ROOT)
+    environ = _pairs.environment(WORK / "home", ROOT)
     sizes = [int(size) for size in options.sizes.split(",")]
     code = 0
     for subject in options.only.split(","):
@@ -77,7 +77,13 @@ def show(subject: str, command: str, sizes: list[int], figures: list[tuple[float
 
 def spend(command: str, folder: Path, environ: Mapping[str, str]) -> tuple[float, float]:
     """Processor seconds of a command of vibe-gate, and megabytes of its largest process."""
-    argv = [sys.executable, "-m", "vibe_gate", *command.split()]
+    return measure([sys.executable, "-m", "vibe_gate", *command.split()], folder, environ)
+
+
+def measure(argv: Sequence[str], folder: Path, environ: Mapping[str, str]) -> tuple[float, float]:
+    """Processor seconds of a command and of all that it started, and megabytes of the largest
+    process.
+    """
     with (folder.parent / "output").open("wb") as output:
         process = subprocess.Popen(
             argv, cwd=folder, env=dict(environ), stdout=output, stderr=subprocess.STDOUT
@@ -86,7 +92,7 @@ def spend(command: str, folder: Path, environ: Mapping[str, str]) -> tuple[float
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in VERDICTS:
         text = (folder.parent / "output").read_text("utf-8", "replace")[-500:]
-        raise SystemExit(f"{command} ended with {process.returncode} in {folder}: {text}")
+        raise SystemExit(f"{' '.join(argv)} ended with {process.returncode} in {folder}: {text}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
@@ -152,10 +158,8 @@ SUBJECTS: dict[str, tuple[Make, tuple[str, ...]]] = {
     "hunks": (make_hunks, (REVIEW,)),
     "files": (make_files, (REVIEW,)),
     "findings": (make_findings, (REVIEW,)),
-    "commits": (
-        make_commits,
-        ("verify first..main", "review first..main --each --table --no-judge"),
-    ),
+    "verify": (make_commits, ("verify first..main",)),
+    "commits": (make_commits, ("review first..main --each --table --no-judge",)),
     "runs": (
         make_runs,
         (

@@ -17,7 +17,6 @@ BENCH = ROOT / "bench"
 SMALLEST = {
     "capture": "--pairs 1 --sessions 1 --calls 3",
     "earning": "--histories 2",
-    "judged": "--pairs 1",
     "report": "--files 2 --lines 10 --calls 5 --parts 1 --pairs 1",
     "scale": "--commits 1 --workers 1",
     "secret_programs": "--own",
@@ -32,11 +31,14 @@ SMALLEST = {
 ELSEWHERE = {
     "action": "installs packages for whole jobs: tests/faces/test_action_yml_run.py",
     "archive": "part of table",
+    "blame": "part of table",
     "checks": "part of table",
     "commit": "part of table",
     "each": "reviews 25 commits twice: scale runs the same command",
     "enclosing": "needs clones of other projects",
     "ground_truth": "tests/test_ground_truth.py",
+    "growth": "part of table",
+    "judged": "part of table",
     "public_secrets": "needs a public list",
     "redaction": "tests/secrets assert the same with one seed",
     "rewrites": "part of table",
