@@ -124,6 +124,9 @@ def test_without_the_sdk_checks_decide_and_each_sentence_says_what_to_install(
     code, text = core(repo.path, "doctor")
     assert f"{version()} (vibe-gate-core), Python" in text
     assert "`pip install vibe-gate` brings it" in text
+    assert "in the Action" not in text.lower()
+    _, text = core(repo.path, "doctor", GITHUB_ACTIONS="true")
+    assert 'In the Action, leave out `judge: "false"`.' in text
 
 
 @pytest.mark.slow
@@ -136,6 +139,24 @@ def test_without_the_sdk_who_demands_a_judge_or_an_agent_gets_exit_code_3_and_wh
     assert (code, "Run `pip install vibe-gate`, which brings it" in text) == (3, True), text
     code, text = core(repo.path, "run", "--agent", "fixer", "--prompt", "Repair it")
     assert (code, "`pip install vibe-gate` brings it" in text) == (3, True), text
+
+
+@pytest.mark.slow
+def test_without_the_sdk_and_without_a_key_both_are_named_at_once(core, tmp_path, environ):
+    repo = gated(tmp_path / "gated", environ)
+    repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
+    keyless = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
+    code, text = core(repo.path, "review", "HEAD~1", **keyless)
+    assert code == 3, text
+    assert "Run `pip install vibe-gate`, which brings it, and set ANTHROPIC_API_KEY" in text
+    assert (
+        "next run `pip install vibe-gate`, which has what asks a judge, set ANTHROPIC_API_KEY"
+        in text
+    )
+    code, text = core(repo.path, "run", "--agent", "fixer", "--prompt", "Repair it", **keyless)
+    assert code == 3, text
+    assert "No credentials for a model were found" in text
+    assert "`pip install vibe-gate` brings it" in text
 
 
 def test_the_hooks_of_the_checks_alone_are_those_of_the_manifest():

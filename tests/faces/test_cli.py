@@ -212,14 +212,18 @@ def exploding():
     """Run a command that breaks, and restore the process' signals afterwards."""
     before = signal.getsignal(signal.SIGTERM)
     broken = Command("x", (argument("how"),), lambda args: args.how, explode)
-    yield lambda how: dispatch.run(["explode", how], lambda name: broken)
+    yield lambda how, command="explode": dispatch.run([command, how], lambda name: broken)
     signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("how", ["interrupt", "terminate"])
-def test_an_interruption_is_130_with_one_line(exploding, capsys, how):
-    assert exploding(how) == 130
-    assert capsys.readouterr().err == "vibe-gate: interrupted; nothing was decided.\n"
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("review", "interrupted; nothing was decided."), ("blame", "interrupted.")],
+)
+def test_an_interruption_is_130_with_one_line(exploding, capsys, how, command, words):
+    assert exploding(how, command) == 130
+    assert capsys.readouterr().err == f"vibe-gate: {words}\n"
 
 
 def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys, monkeypatch):

@@ -63,6 +63,11 @@ def told_report(cause: Cause | UnsetType = UNSET, **more: object) -> Report:
     ("cause", "words", "terminal"),
     [
         (NoKey(), "add the secret `ANTHROPIC_API_KEY`", "set ANTHROPIC_API_KEY"),
+        (
+            NoKey(is_sdk_missing=True),
+            "`vibe-gate-core`, add the secret `ANTHROPIC_API_KEY`",
+            "run `pip install vibe-gate`, which has what asks a judge, set ANTHROPIC_API_KEY",
+        ),
         (NoSdk(), "install `vibe-gate` where", "run `pip install vibe-gate`, which"),
         (AsksNoModel(), "re-run the job of the newest push", AGAIN),
         (DraftWaits(), "mark the pull request as ready for review", AGAIN),
@@ -106,6 +111,19 @@ def test_each_cause_has_a_next_step_of_its_own(cause, words, terminal):
     report = told_report(cause)
     assert words in next_step(report)
     assert terminal in at_a_terminal(report.summary)
+
+
+def test_after_a_pass_without_questions_the_step_names_all_that_is_missing():
+    steps = []
+    for is_sdk_missing in (False, True):
+        question = summaries.open_question("asked", NoKey(is_sdk_missing=is_sdk_missing))
+        rubric = summaries.rubric(question, outcome="pass")
+        passed = replace(summaries.summary(), rubrics=(rubric,), findings=())
+        steps.append(next_step(replace(told_report(), summary=passed)))
+    assert steps == [
+        "set `ANTHROPIC_API_KEY` and review again to ask 1 judge question",
+        "run `pip install vibe-gate`, set `ANTHROPIC_API_KEY` and review again to ask 1 judge question",
+    ]
 
 
 def test_of_several_causes_the_gravest_is_mended_first():

@@ -15,7 +15,7 @@ from vibe_gate.errors import AgentError
 
 NO_SDK = (
     "claude-agent-sdk is not installed, so no judge or agent can run. "
-    '`pip install vibe-gate` brings it; in the Action, leave out `judge: "false"`.'
+    "`pip install vibe-gate` brings it."
 )
 
 VERSION_S = 5.0

@@ -79,9 +79,10 @@ class ModelAccess:
     @property
     def obstacle(self) -> NoKey | NoSdk | None:
         """Why neither a model nor a recording of one can be asked, if none can. GatewayError."""
+        is_sdk_missing = not sdk_version()
         if self.wire.mode != "replay" and self.upstream is None:
-            return NoKey()
-        return None if sdk_version() else NoSdk()
+            return NoKey(is_sdk_missing=is_sdk_missing)
+        return NoSdk() if is_sdk_missing else None
 
     def open(self) -> None:
         """Open the gateway, unless it is open. GatewayError."""

@@ -61,6 +61,9 @@ class CannotAsk(NotAsked, frozen=True, kw_only=True):
 class NoKey(CannotAsk, frozen=True, kw_only=True, tag="no_key"):
     """There is no credential for the model's API."""
 
+    is_sdk_missing: bool = False
+    """Whether claude-agent-sdk, which `vibe-gate-core` leaves out, is missing, too."""
+
     because = "no API key"
 
 

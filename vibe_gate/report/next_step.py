@@ -91,11 +91,11 @@ def _after_pass(summary: Summary) -> str:
         return "nothing to do. If these files should be reviewed, name them in `paths` of a rubric or a `[[scope]]`"
     if not questions:
         return "nothing to do"
-    if isinstance(questions[0].cause, NoKey):
-        return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(questions), 'judge question')}"
-    if isinstance(questions[0].cause, NoSdk):
-        return f"run `pip install vibe-gate` and review again to ask {counted(len(questions), 'judge question')}"
-    return "nothing to do; judge questions are switched off"
+    cause = questions[0].cause
+    if not isinstance(cause, CannotAsk):
+        return "nothing to do; judge questions are switched off"
+    step = sentences.way_to_ask(cause).replace("ANTHROPIC_API_KEY", "`ANTHROPIC_API_KEY`")
+    return f"{step} and review again to ask {counted(len(questions), 'judge question')}"
 
 
 def _repair(report: Report) -> str:
@@ -268,6 +268,7 @@ def remediable_cause(summary: Summary) -> Cause | None:
 
 
 _THEN_RERUN = "then re-run this job"
+_INSTALL = "install `vibe-gate` where the job installs `vibe-gate-core`"
 _SECRETS = "(*Settings → Secrets and variables → {secrets}*)"
 
 
@@ -281,15 +282,13 @@ def remedy_in_job(cause: Cause, secrets: str = "Actions") -> str:
     page = _SECRETS.format(secrets=secrets)
     match cause:
         case NoKey():
+            installation = f"{_INSTALL}, " if cause.is_sdk_missing else ""
             return (
-                f"add the secret `ANTHROPIC_API_KEY` {page} and pass it as `anthropic-api-key`, or let checks alone "
-                'decide with `judge: "false"`. Then re-run this job'
+                f"{installation}add the secret `ANTHROPIC_API_KEY` {page} and pass it as `anthropic-api-key`, or let "
+                'checks alone decide with `judge: "false"`. Then re-run this job'
             )
         case NoSdk():
-            return (
-                "install `vibe-gate` where the job installs `vibe-gate-core`, or let checks alone decide with "
-                "`--no-judge`. Then re-run this job"
-            )
+            return f"{_INSTALL}, or let checks alone decide with `--no-judge`. Then re-run this job"
         case AsksNoModel():
             return "re-run the job of the newest push, which may ask; a review only uses answers that are known"
         case DraftWaits():
@@ -348,6 +347,11 @@ def remedy_at_terminal(cause: Cause) -> str:
     otherwise.
     """
     match cause:
+        case NoKey(is_sdk_missing=True):
+            return (
+                "run `pip install vibe-gate`, which has what asks a judge, set ANTHROPIC_API_KEY (in CI from a "
+                "secret), then review again"
+            )
         case NoKey():
             return "set ANTHROPIC_API_KEY (in CI from a secret), then review again"
         case NoSdk():

@@ -9,7 +9,7 @@ from vibe_gate.domain.cause import BudgetReached, NoKey, NoSdk
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, list_names
 from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, sum_rows
-from vibe_gate.report import queries
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.sentences import SHORT_RUN
 
 HEADS = ("run", "criterion", "before -> after", "USD")
@@ -121,13 +121,20 @@ def replay_sentences(
         if isinstance(total.cause, NoSdk):
             yield f"claude-agent-sdk is not installed: {questions} not asked. Run `pip install vibe-gate`."
         else:
-            yield f"No API key: {questions} not asked. Set ANTHROPIC_API_KEY."
+            yield f"No API key: {questions} not asked. {_key_advice(total)}."
+
+
+def _key_advice(total: ReplayTotals) -> str:
+    """What to do if there is no key, without a full stop."""
+    if isinstance(total.cause, NoKey) and total.cause.is_sdk_missing:
+        return "Run `pip install vibe-gate`, and set ANTHROPIC_API_KEY"
+    return "Set ANTHROPIC_API_KEY"
 
 
 def _hindrance(total: ReplayTotals, budget_usd: float, show: Callable[[str], str]) -> str:
     """Why the first run was not judged again, in a few words."""
     if isinstance(total.cause, NoKey):
-        return "no API key: set ANTHROPIC_API_KEY"
+        return f"no API key: {sentences.way_to_ask(total.cause)}"
     if isinstance(total.cause, NoSdk):
         return "claude-agent-sdk is not installed: pip install vibe-gate"
     if isinstance(total.cause, BudgetReached) and budget_usd:

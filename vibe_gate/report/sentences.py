@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from msgspec import UNSET
 
 from vibe_gate.domain.bundles import REPLAY
-from vibe_gate.domain.cause import CannotAsk, NoSdk
+from vibe_gate.domain.cause import CannotAsk, NoKey, NoSdk
 from vibe_gate.domain.escape import counted, end_sentence, list_names, safe
 from vibe_gate.domain.session_record import TestsRecord
 from vibe_gate.domain.summary import PolicyChange, Summary, Trusted, Unreviewed
@@ -249,9 +249,31 @@ SDK_ADVICE = (
 )
 
 
+KEY_AND_SDK_ADVICE = (
+    "No API key, and claude-agent-sdk is not installed: {questions} skipped. Run `pip install vibe-gate`, which "
+    "brings it, and set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL "
+    "for a local model), or use --no-judge."
+)
+
+
 def way_to_ask(cause: CannotAsk) -> str:
     """What lets a judge be asked on this machine, as an imperative."""
-    return "run `pip install vibe-gate`" if isinstance(cause, NoSdk) else "set ANTHROPIC_API_KEY"
+    match cause:
+        case NoSdk():
+            return "run `pip install vibe-gate`"
+        case NoKey(is_sdk_missing=True):
+            return "run `pip install vibe-gate`, set ANTHROPIC_API_KEY"
+    return "set ANTHROPIC_API_KEY"
+
+
+def _advice_to_ask(cause: CannotAsk) -> str:
+    """The note about skipped questions, with a place for their number."""
+    match cause:
+        case NoSdk():
+            return SDK_ADVICE
+        case NoKey(is_sdk_missing=True):
+            return KEY_AND_SDK_ADVICE
+    return KEY_ADVICE
 
 
 def missing_key_note(summary: Summary) -> tuple[str, ...]:
@@ -261,7 +283,7 @@ def missing_key_note(summary: Summary) -> tuple[str, ...]:
     for criterion in summary.criteria:
         if isinstance(criterion.cause, CannotAsk) and criterion.outcome == "abstain":
             demanded += 1
-            advice = SDK_ADVICE if isinstance(criterion.cause, NoSdk) else KEY_ADVICE
+            advice = _advice_to_ask(criterion.cause)
     if not demanded:
         return ()
     return (advice.format(questions=counted(demanded, "judge question")),)

@@ -31,7 +31,7 @@ from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.domain.upkeep import PATCH_DAYS, WORKSPACE_DAYS
 from vibe_gate.domain.verdict import CriterionResult, RunOutcome
-from vibe_gate.errors import GateError, GatewayError, StorageError, UsageError
+from vibe_gate.errors import AgentError, GateError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gateway import NO_CREDENTIALS, find_upstream
@@ -193,9 +193,16 @@ def _require_model(request: RunRequest, plan: Plan, environment: Environment) ->
     """
     if not plan.asks_agents or (request.interactive and request.repeated is None):
         return
-    if request.review.wire.mode != "replay" and find_upstream(environment.variables) is None:
+    needs_credentials = request.review.wire.mode != "replay"
+    lacks_credentials = needs_credentials and find_upstream(environment.variables) is None
+    try:
+        find_cli(agent_environment_from(environment.variables).search_path)
+    except AgentError as error:
+        if lacks_credentials:
+            raise GatewayError(f"{NO_CREDENTIALS} {error}") from None
+        raise
+    if lacks_credentials:
         raise GatewayError(NO_CREDENTIALS)
-    find_cli(agent_environment_from(environment.variables).search_path)
 
 
 def _require_same_files(request: RunRequest, repair: Repair, repository: Repository) -> None:

@@ -7,7 +7,7 @@ answered in the time of a bare interpreter; everything else costs the imports of
 import os
 import sys
 
-from vibe_gate.faces.cli.help import HELP
+from vibe_gate.faces.cli.help import HELP, describe_interruption
 from vibe_gate.version import __version__
 
 
@@ -16,7 +16,8 @@ def main() -> int:
     try:
         code = _answer(sys.argv[1:])
     except KeyboardInterrupt:  # before the dispatcher could take over
-        sys.stderr.write("vibe-gate: interrupted; nothing was decided.\n")
+        command = "".join(sys.argv[1:2])
+        sys.stderr.write(f"vibe-gate: {describe_interruption(command)}\n")
         code = 130
     if "signal" in sys.modules:
         import signal

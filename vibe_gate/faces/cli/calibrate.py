@@ -26,7 +26,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.model_wire import WIRE_MODES, WireMode
-from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, AgentError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.from_history import HistoryArguments, label_history
@@ -90,6 +90,24 @@ def _parse(args: argparse.Namespace) -> CalibrateArguments | HistoryArguments:
     )
 
 
+_NO_KEY = "No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay."
+
+
+def _require_judge(environment: Environment, wire: str) -> None:
+    """UsageError: there is no key; it names the agent's program, too, if that is missing.
+    AgentError: the program alone is missing.
+    """
+    lacks_key = wire != "replay" and find_upstream(environment.variables) is None
+    try:
+        find_cli(agent_environment_from(environment.variables).search_path)
+    except AgentError as error:
+        if lacks_key:
+            raise UsageError(f"{_NO_KEY} {error}") from None
+        raise
+    if lacks_key:
+        raise UsageError(_NO_KEY)
+
+
 def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
     if isinstance(arguments, HistoryArguments):
         return label_history(arguments)
@@ -103,13 +121,8 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
                 "`vibe-gate cases add` or `vibe-gate calibrate --from-history A..B`, or write "
                 "[expect] into .vibe-gate/cases/NAME/case.toml."
             )
-        needs_key = calibration.missing and arguments.wire != "replay"
-        if needs_key and find_upstream(environment.variables) is None:
-            raise UsageError(
-                "No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay."
-            )
         if calibration.missing:
-            find_cli(agent_environment_from(environment.variables).search_path)
+            _require_judge(environment, arguments.wire)
         _ask(arguments, calibration, environment)
         measured = [
             _write_baseline(measure, cases, shard) for measure in calibration.measures(now())

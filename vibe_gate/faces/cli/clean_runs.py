@@ -170,4 +170,12 @@ CLEAN = Command(
     ),
     _parse_clean,
     _clean,
+    examples="""\
+.vibe-gate/gate.toml says what is too old and too full, as it is at the trusted
+revision:
+
+  [retention]
+  max_age_days = 30           runs that began earlier are deleted
+  min_free_disk_mb = 1000     with less free, the oldest runs are, too
+""",
 )

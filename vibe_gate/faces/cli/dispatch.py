@@ -21,7 +21,7 @@ from vibe_gate.errors import (
     UsageError,
 )
 from vibe_gate.faces.cli.command import Command, did_you_mean, parser
-from vibe_gate.faces.cli.help import COMMANDS
+from vibe_gate.faces.cli.help import COMMANDS, describe_interruption
 from vibe_gate.faces.cli.output import bug, complain, drop_stdout, emit
 
 MACHINE_COMMANDS = ("hook", "capture", "guard", "stop", "action")
@@ -198,7 +198,7 @@ def run(argv: Sequence[str], find: Callable[[str], Command[Any]] = find_command)
     except GateError as error:
         return _report(str(error), error.exit_code, as_json)
     except KeyboardInterrupt as stop:
-        return _report(str(stop) or "interrupted; nothing was decided.", INTERRUPTED, as_json)
+        return _report(str(stop) or describe_interruption(argv[0]), INTERRUPTED, as_json)
     except BrokenPipeError:
         drop_stdout()
         return PIPE_CLOSED

@@ -23,7 +23,7 @@ from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
 from vibe_gate.faces.cli.repository_points import Point, PointState, examine_repository
-from vibe_gate.faces.process_environment import read_process_environment
+from vibe_gate.faces.process_environment import is_in_actions_step, read_process_environment
 from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.gateway import ask_model, find_upstream
@@ -147,12 +147,11 @@ def _agent() -> Point:
     try:
         cli = find_cli(agent_environment_from(read_process_environment().variables).search_path)
     except AgentError as error:
-        return Point(
-            "claude",
-            "warning",
-            str(error),
-            "Until then checks run, and judge questions are not asked.",
-        )
+        advice = "Until then checks run, and judge questions are not asked."
+        if is_in_actions_step():
+            # The Action installs the SDK unless its inputs want no judge.
+            advice = f'In the Action, leave out `judge: "false"`.\n{advice}'
+        return Point("claude", "warning", str(error), advice)
     if cli.parent.name == "_bundled":
         return Point("claude", "ok", f"{_bundled_version(cli)}, bundled with claude-agent-sdk")
     return Point("claude", "ok", f"{cli} (claude-agent-sdk does not bundle one)")

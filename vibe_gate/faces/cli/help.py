@@ -1,4 +1,4 @@
-"""What `vibe-gate --help` prints. It imports nothing, because `--version` and `--help` are answered
+"""What `vibe-gate --help` and an interrupted command print. It imports nothing, because `--version` and `--help` are answered
 at once.
 """
 
@@ -33,6 +33,19 @@ COMMANDS = {
     "post": "post a recorded run to its pull request",
 }
 """Commands for people, and what `--help` says of them."""
+
+DECIDING_COMMANDS = (
+    "review", "run", "resume", "demo", "test", "replay", "dispute", "hook", "stop", "action",
+)  # fmt: skip
+"""Commands that come to a verdict."""
+
+
+def describe_interruption(command: str) -> str:
+    """What is said of a command that a signal ended, and that has no sentence of its own."""
+    if command in DECIDING_COMMANDS:
+        return "interrupted; nothing was decided."
+    return "interrupted."
+
 
 HELP = """\
 vibe-gate: a git-native gate for agent-written code
