@@ -2,7 +2,7 @@
 be signed.
 
 Pure. `receipts.issue` makes receipts, `receipts.signatures` signs and checks them,
-`receipts.status` judges them.
+`receipts.commit_status` judges them.
 """
 
 from __future__ import annotations

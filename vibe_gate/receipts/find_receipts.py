@@ -1,6 +1,6 @@
 """Find receipts in bundles and git notes, read them and check their signatures. Changes nothing.
 
-What a receipt says of a commit is decided in `receipts.status`.
+What a receipt says of a commit is decided in `receipts.commit_status`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ on.
 A segment is a commit against its parents, or all commits between two whose trees one review
 compared. Where segments follow each other without a gap or an overlap, every line that the range
 brings was in some review. Changes nothing but the records: it settles what git hooks left.
-`receipts.status` decides what a receipt is worth.
+`receipts.commit_status` decides what a receipt is worth.
 """
 
 from __future__ import annotations
