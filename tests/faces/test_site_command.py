@@ -440,7 +440,7 @@ def test_an_old_run_that_was_imported_counts_if_its_commit_is_here(
     subprocess.run(["git", "clone", "-q", str(repo), str(other)], env=environ, check=True)
     key = history[1] if is_of_this_repository else KEY
     run = recorded(other, START - MONTH - timedelta(days=1), Kind(key=key))
-    archive = str(tmp_path / "run.zip")
+    archive = str(tmp_path / "run.tar.xz")
     for place, words in ((other, ("export", run, "-o", archive)), (repo, ("import", archive))):
         done = vibe_gate("bundles", *words, cwd=place, environ=environ)
         assert done.code == 0, done.err

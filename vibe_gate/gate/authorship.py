@@ -172,6 +172,7 @@ class RecordedHints:
         for record in records:
             if record.kind == "rewritten":
                 self._earlier.setdefault(record.commit, set()).add(record.old)
+                self._by_object.setdefault(record.commit, []).extend(record.hints)
             elif record.stage != "pre-push":
                 for object_id in filter(None, {record.commit, record.tree}):
                     self._by_object.setdefault(object_id, []).extend(record.hints)

@@ -8,6 +8,7 @@ git does by itself (clean picks, rebases, the rewrite of an amended commit) sh o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -106,8 +107,23 @@ class CommitRecords(Struct, frozen=True):
                 tree=self.repository.tree(new).id,
                 old=old,
                 during="rebase" if command == "rebase" else "",
+                hints=self._hints_recorded_of(old),
             )
             self.state.hook_records.append(record)
+
+    def _hints_recorded_of(self, commit: str) -> tuple[AgentHint, ...]:
+        """What hooks wrote down of who made a commit: of most, its tree alone has a record, which
+        nobody finds any more when git has deleted the commit.
+        """
+        object_ids = [commit]
+        with suppress(GateError):
+            object_ids.append(self.repository.tree_of(commit))
+        hints: dict[AgentHint, None] = {}
+        for object_id in object_ids:
+            for record in self.state.hook_records.find_records(object_id):
+                if record.stage != "pre-push":  # it speaks of a whole range
+                    hints |= dict.fromkeys(record.hints)
+        return tuple(hints)
 
     def settle_marks(self, *, by_agent: bool = False) -> None:
         """Record what sh left marks of, with the signs of that time, and delete the marks.
