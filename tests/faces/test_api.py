@@ -60,8 +60,8 @@ MEMBERS = {
     ),
     "AgentExecution": "abort has_ended watch",
     "RunResult": (
-        "annotate annotations bundle_dir chain change_patch complete content error files git graph hook_capture_status is_run log "
-        "made_patch messages metrics raise_for_status run_document session_record state status summary timeline todos tools "
+        "annotate annotations bundle_dir chain change_patch complete content error files git graph hook_capture_status is_run "
+        "log made_patch messages metrics raise_for_status run_document session_record state status summary timeline todos tools "
         "turns"
     ),
 }
