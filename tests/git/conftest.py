@@ -16,10 +16,10 @@ from gitbench import Bench, fingerprint
 @pytest.fixture
 def bench(tmp_path: Path, environ: dict[str, str]) -> Bench:
     """An empty repository."""
-    made = Bench(tmp_path / "repo", environ)
-    made.root.mkdir()
-    made.git("init", "-q")
-    return made
+    repository = Bench(tmp_path / "repo", environ)
+    repository.root.mkdir()
+    repository.git("init", "-q")
+    return repository
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def oracle(tmp_path: Path) -> Callable[[Bench], str]:
         copy = tmp_path / "oracle"
         shutil.rmtree(copy, ignore_errors=True)
         subprocess.run(["cp", "-a", str(bench.root), str(copy)], check=True)
-        asked = Bench(copy, bench.environ)
-        for line in asked.git("ls-files", "-v", "-z").split("\0"):
+        copied = Bench(copy, bench.environ)
+        for line in copied.git("ls-files", "-v", "-z").split("\0"):
             if line[:1].islower():
-                asked.git("update-index", "--no-assume-unchanged", "--", line[2:])
+                copied.git("update-index", "--no-assume-unchanged", "--", line[2:])
             if line[:1] in "Ss" and line and os.path.lexists(copy / line[2:]):
-                asked.git("update-index", "--no-skip-worktree", "--", line[2:])
-        asked.git("-c", "core.ignoreCase=false", "add", "-A")
-        return asked.git("write-tree")
+                copied.git("update-index", "--no-skip-worktree", "--", line[2:])
+        copied.git("-c", "core.ignoreCase=false", "add", "-A")
+        return copied.git("write-tree")
 
     return ask
 

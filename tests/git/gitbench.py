@@ -29,7 +29,7 @@ class Bench:
         ok: bool = True,
         stdin: bytes = b"",
     ) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", *arguments],
             cwd=self.root,
             env={**self.environ, **(env or {})},
@@ -37,8 +37,8 @@ class Bench:
             capture_output=True,
             check=False,
         )
-        assert not ok or done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode("utf-8", "surrogateescape").strip()
+        assert not ok or result.returncode == 0, result.stderr.decode()
+        return result.stdout.decode("utf-8", "surrogateescape").strip()
 
     def write(self, path: str | bytes, content: bytes | str = b"") -> Path:
         target = self.root / os.fsdecode(path)
@@ -67,13 +67,15 @@ def fingerprint(root: Path) -> Fingerprint:
     But for the times of objects and shared indexes: git renews those that it would write and finds,
     so that they last.
     """
-    found: Fingerprint = {}
+    entries: Fingerprint = {}
     for folder, _, files in os.walk(os.fsencode(root)):
         for path in [folder, *(folder + b"/" + name for name in files)]:
-            about = os.lstat(path)
+            status = os.lstat(path)
             content = b""
-            if stat.S_ISREG(about.st_mode) and about.st_size < 1 << 24:
+            if stat.S_ISREG(status.st_mode) and status.st_size < 1 << 24:
                 content = hashlib.sha256(Path(os.fsdecode(path)).read_bytes()).digest()
-            time = 0 if b"/.git/objects/" in path or b"/sharedindex." in path else about.st_mtime_ns
-            found[path] = (about.st_mode, about.st_size, time, about.st_ino, content)
-    return found
+            time = (
+                0 if b"/.git/objects/" in path or b"/sharedindex." in path else status.st_mtime_ns
+            )
+            entries[path] = (status.st_mode, status.st_size, time, status.st_ino, content)
+    return entries

@@ -34,13 +34,13 @@ class Oracle:
     git_dir: Path
     environ: Mapping[str, str]
 
-    def git(self, *arguments: str, given: bytes = b"", **extra: str) -> bytes:
+    def git(self, *arguments: str, stdin: bytes = b"", **extra: str) -> bytes:
         command = ["git", f"--git-dir={self.git_dir}", "-c", "core.bare=true", *arguments]
-        done = subprocess.run(
-            command, input=given, env={**self.environ, **extra}, capture_output=True, check=False
+        result = subprocess.run(
+            command, input=stdin, env={**self.environ, **extra}, capture_output=True, check=False
         )
-        assert done.returncode == 0, (arguments, done.stderr)
-        return done.stdout
+        assert result.returncode == 0, (arguments, result.stderr)
+        return result.stdout
 
     def diff(self, before: str, after: str, *options: str) -> bytes:
         always = ("--ignore-submodules=none", "-M", "-l0")
@@ -52,8 +52,8 @@ class Oracle:
             line.split()
             for line in self.git("log", "--all", "HEAD", "--format=%H").decode().splitlines()
         ]
-        cut = self.git_dir / "shallow"
-        ends = set(cut.read_text().split()) if cut.exists() else set()
+        shallow_file = self.git_dir / "shallow"
+        ends = set(shallow_file.read_text().split()) if shallow_file.exists() else set()
         return [row[0] for row in rows if row[0] not in ends]
 
     def changes(self, before: str, after: str) -> list[Said]:
@@ -61,24 +61,24 @@ class Oracle:
         counts.
         """
         fields = iter(self.diff(before, after, "--raw", "--numstat", "-z").split(b"\0"))
-        named = []
+        raw_rows = []
         field = next(fields)
         while field.startswith(b":"):
             old_mode, new_mode, _, _, status = field[1:].split()
             old_path = next(fields) if status[:1] == b"R" else None
-            named.append(
+            raw_rows.append(
                 (TYPES[status[:1]], old_path, next(fields), (int(old_mode, 8), int(new_mode, 8)))
             )
             field = next(fields)
-        said = []
-        for kind, old_path, path, modes in named:
-            added, deleted, shown = field.split(b"\t", 2)
-            if not shown:
+        rows = []
+        for kind, old_path, path, modes in raw_rows:
+            added, deleted, path_field = field.split(b"\t", 2)
+            if not path_field:
                 assert (next(fields), next(fields)) == (old_path, path)
             counts = (None, None) if added == b"-" else (int(added), int(deleted))
-            said.append(Said(kind, old_path, path, modes, *counts))
+            rows.append(Said(kind, old_path, path, modes, *counts))
             field = next(fields, b"")
-        return said
+        return rows
 
     def text_counts(self, before: str, after: str, paths: list[bytes]) -> tuple[int, int]:
         """Lines that `git diff --text` adds and deletes in one file, binary or not."""

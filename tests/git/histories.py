@@ -90,15 +90,15 @@ def build(path: Path, environ: Mapping[str, str]) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     environ = {**environ, **AUTHOR}
     _git(path, environ, "init", "-q", "-b", "main")
-    _git(path, environ, "fast-import", "--quiet", given=b"".join(stream.out))
+    _git(path, environ, "fast-import", "--quiet", stdin=b"".join(stream.out))
     _git(path, environ, "reset", "-q", "--hard", "main")
     return path
 
 
-def _git(path: Path, environ: Mapping[str, str], *arguments: str, given: bytes = b"") -> bytes:
+def _git(path: Path, environ: Mapping[str, str], *arguments: str, stdin: bytes = b"") -> bytes:
     command = ["git", "-C", str(path), *arguments]
     return subprocess.run(
-        command, input=given, env=dict(environ), check=True, capture_output=True
+        command, input=stdin, env=dict(environ), check=True, capture_output=True
     ).stdout
 
 

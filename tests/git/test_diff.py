@@ -36,12 +36,12 @@ class Work:
         root.mkdir()
         self.git("init", "-q")
 
-    def git(self, *arguments: str, given: bytes = b"") -> str:
+    def git(self, *arguments: str, stdin: bytes = b"") -> str:
         command = ["git", "-C", str(self.root), *arguments]
-        done = subprocess.run(
-            command, env=self.environ, input=given, check=True, capture_output=True
+        result = subprocess.run(
+            command, env=self.environ, input=stdin, check=True, capture_output=True
         )
-        return done.stdout.decode().strip()
+        return result.stdout.decode().strip()
 
     def tree(self, files: dict[str, bytes]) -> str:
         self.git("rm", "-rfq", "--cached", "--ignore-unmatch", ".")
@@ -174,12 +174,14 @@ def test_no_attribute_and_no_configuration_changes_what_is_seen(
         "core.bigFileThreshold": "1",
     }.items():
         work.git("config", name, value)
-    seen = [file for file in work.files(work.tree(before), work.tree(after)) if file.path == "a.py"]
-    assert seen == [plain]
+    listed = [
+        file for file in work.files(work.tree(before), work.tree(after)) if file.path == "a.py"
+    ]
+    assert listed == [plain]
 
 
 def test_a_submodule_that_is_to_be_ignored_is_seen_all_the_same(work: Work) -> None:
-    trees = [work.git("mktree", given=f"160000 commit {c * 40}\tmodule\n".encode()) for c in "12"]
+    trees = [work.git("mktree", stdin=f"160000 commit {c * 40}\tmodule\n".encode()) for c in "12"]
     work.git("config", "diff.ignoreSubmodules", "all")
     (file,) = work.files(*trees)
     assert file.before and file.after
@@ -191,9 +193,9 @@ def test_a_submodule_that_is_to_be_ignored_is_seen_all_the_same(work: Work) -> N
 
 
 def test_a_file_that_becomes_a_symlink_of_the_same_bytes_is_a_change_of_type(work: Work) -> None:
-    blob = work.git("hash-object", "-w", "--stdin", given=b"target")
+    blob = work.git("hash-object", "-w", "--stdin", stdin=b"target")
     trees = [
-        work.git("mktree", given=f"{mode} blob {blob}\ta\n".encode())
+        work.git("mktree", stdin=f"{mode} blob {blob}\ta\n".encode())
         for mode in ("100644", "120000")
     ]
     (file,) = work.files(*trees)
@@ -231,10 +233,10 @@ def test_a_nul_after_the_first_8000_bytes_makes_no_binary(work: Work) -> None:
 
 def test_names_of_any_bytes_are_held_and_sorted_as_git_does(work: Work) -> None:
     names = [b"a\nb", b"caf\xe9", "é".encode(), b"A", b"a-b", b"a/b", b"a.b", b'q"', b"\x1b[0m"]
-    blob = work.git("hash-object", "-w", "--stdin", given=b"x\n")
+    blob = work.git("hash-object", "-w", "--stdin", stdin=b"x\n")
     for name in names:
         work.git(
-            "update-index", "-z", "--index-info", given=f"100644 {blob}\t".encode() + name + b"\0"
+            "update-index", "-z", "--index-info", stdin=f"100644 {blob}\t".encode() + name + b"\0"
         )
     files = work.files(EMPTY_TREE, work.git("write-tree"))
     assert [file.path.encode("utf-8", "surrogateescape") for file in files] == sorted(names)
@@ -246,16 +248,16 @@ def test_folders_nested_deeper_than_python_recurses_are_read(work: Work) -> None
     commit = (
         f"commit refs/heads/deep\ncommitter a <a> 0 +0000\ndata 0\nM 100644 inline {path}\ndata 0\n"
     )
-    work.git("fast-import", "--quiet", given=commit.encode())
+    work.git("fast-import", "--quiet", stdin=commit.encode())
     (file,) = work.files(EMPTY_TREE, work.git("rev-parse", "deep^{tree}"))
     assert file.path == path
 
 
 def test_an_object_that_is_missing_is_named(work: Work) -> None:
-    tree = work.git("mktree", "--missing", given=f"100644 blob {'3' * 40}\tgone\n".encode())
+    tree = work.git("mktree", "--missing", stdin=f"100644 blob {'3' * 40}\tgone\n".encode())
     with pytest.raises(RevisionError, match=f"Object {'3' * 40} is missing here; fetch it first"):
         work.files(EMPTY_TREE, tree)
-    tree = work.git("mktree", "--missing", given=f"040000 tree {'4' * 40}\tgone\n".encode())
+    tree = work.git("mktree", "--missing", stdin=f"040000 tree {'4' * 40}\tgone\n".encode())
     with pytest.raises(RevisionError, match=f"{'4' * 40} is missing"):
         work.files(EMPTY_TREE, tree)
 
@@ -278,8 +280,8 @@ def test_an_object_that_is_missing_is_named(work: Work) -> None:
          "shorter than it says", "no size", "no kind", "no header"],
 )  # fmt: skip
 def test_an_object_that_is_damaged_is_one_sentence(work: Work, damage: bytes) -> None:
-    blob = work.git("hash-object", "-w", "--stdin", given=b"right\n")
-    tree = work.git("mktree", given=f"100644 blob {blob}\ta\n".encode())
+    blob = work.git("hash-object", "-w", "--stdin", stdin=b"right\n")
+    tree = work.git("mktree", stdin=f"100644 blob {blob}\ta\n".encode())
     file = work.root / ".git/objects" / blob[:2] / blob[2:]
     file.chmod(0o644)
     file.write_bytes(damage)
@@ -294,9 +296,9 @@ def test_an_object_that_is_damaged_is_one_sentence(work: Work, damage: bytes) ->
 
 
 def test_a_tree_with_a_name_twice_is_refused(work: Work) -> None:
-    blob = bytes.fromhex(work.git("hash-object", "-w", "--stdin", given=b"x\n"))
+    blob = bytes.fromhex(work.git("hash-object", "-w", "--stdin", stdin=b"x\n"))
     content = b"100644 same\0" + blob + b"100644 same\0" + blob
-    tree = work.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", given=content)
+    tree = work.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", stdin=content)
     with pytest.raises(IntegrityError, match="not well formed"):
         work.files(EMPTY_TREE, tree)
 
@@ -365,10 +367,10 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
     )
     assert "rename from moved\nrename to moved away\n" in patch
     assert "diff --git a/small.bin b/small.bin" in patch and patch.count("GIT binary patch") == 1
-    shown = work.git("diff", "-M100%", "-l0", "--full-index", *ends)
+    diff = work.git("diff", "-M100%", "-l0", "--full-index", *ends)
     assert (
         change.range_patch_id
-        == work.git("patch-id", "--stable", given=shown.encode() + b"\n").split()[0]
+        == work.git("patch-id", "--stable", stdin=diff.encode() + b"\n").split()[0]
     )
 
 
@@ -386,7 +388,7 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
 def test_content_is_binary_by_a_nul_among_its_first_bytes(
     work: Work, content: bytes, is_binary: bool
 ) -> None:
-    blob = work.git("hash-object", "-w", "--stdin", given=content)
+    blob = work.git("hash-object", "-w", "--stdin", stdin=content)
     with open_repository(work.root, read_environment(work.environ)) as repository:
         assert repository.is_binary(FileVersion(blob, 0o100644, LARGEST_READ + 1)) is is_binary
         with pytest.raises(InfrastructureError, match="is missing"):

@@ -93,7 +93,7 @@ def test_every_difference_is_noticed(seeded: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "kept"),
+    ("target", "is_link"),
     [
         ("a.txt", True), ("src/../a.txt", True), ("src/deep", True), ("nowhere/at/all", True), (".", True),
         ("/etc/passwd", False), ("../outside", False), ("src/../../outside", False), ("nowhere/../../x", False),
@@ -101,11 +101,11 @@ def test_every_difference_is_noticed(seeded: Bench, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_only_links_that_stay_inside_are_links(
-    seeded: Bench, tmp_path: Path, target: str, kept: bool
+    seeded: Bench, tmp_path: Path, target: str, is_link: bool
 ) -> None:
     head = seeded.git("rev-parse", "HEAD^{tree}")
     entries = [tuple(line.split(maxsplit=3)) for line in seeded.git("ls-tree", head).splitlines()]
-    made = tree_of(
+    tree = tree_of(
         seeded,
         *((mode, name, blob) for mode, _, blob, name in entries),
         ("120000", "self", target.encode()),
@@ -113,11 +113,11 @@ def test_only_links_that_stay_inside_are_links(
         ("120000", "side", b"src/deep/../.."),
     )
     with seeded.open() as repository:
-        export = repository.export(made, tmp_path / "out")
+        export = repository.export(tree, tmp_path / "out")
         link = export.root / "self"
-        assert link.is_symlink() == kept
+        assert link.is_symlink() == is_link
         assert not (export.root / "up").is_symlink()
-        if not kept:
+        if not is_link:
             assert link.read_bytes() == target.encode()
         assert export.unchanged()
 
@@ -126,11 +126,11 @@ def test_a_link_through_links_is_followed_before_it_is_trusted(
     seeded: Bench, tmp_path: Path
 ) -> None:
     inner = tree_of(seeded, ("120000", "hop", b"../jump/../.."))
-    made = tree_of(
+    tree = tree_of(
         seeded, ("040000", "d", inner), ("120000", "jump", b"d"), ("120000", "fine", b"d/../jump/x")
     )
     with seeded.open() as repository:
-        export = repository.export(made, tmp_path / "out")
+        export = repository.export(tree, tmp_path / "out")
         assert not (export.root / "d/hop").is_symlink()
         assert (export.root / "fine").is_symlink()
         assert (export.root / "jump").is_symlink()
@@ -156,12 +156,12 @@ def test_names_that_no_checkout_may_hold_are_refused(
 ) -> None:
     blob = seeded.git("hash-object", "-w", "--stdin", stdin=b"x")
     raw = b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)
-    made = seeded.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", stdin=raw)
+    tree = seeded.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", stdin=raw)
     with (
         seeded.open() as repository,
         pytest.raises(UsageError, match="a name that no checkout may hold"),
     ):
-        repository.export(made, tmp_path / "out")
+        repository.export(tree, tmp_path / "out")
     nested = seeded.git(
         "hash-object", "-w", "--literally", "-t", "tree", "--stdin",
         stdin=b"40000 " + name.encode() + b"\0" + bytes.fromhex(seeded.git("rev-parse", "HEAD^{tree}")),
@@ -177,9 +177,9 @@ def test_a_tree_that_says_one_name_twice_is_refused(seeded: Bench, tmp_path: Pat
     blob = bytes.fromhex(seeded.git("hash-object", "-w", "--stdin", stdin=b"/etc"))
     folder = bytes.fromhex(seeded.git("rev-parse", "HEAD^{tree}"))
     raw = b"120000 a\0" + blob + b"40000 a\0" + folder
-    made = seeded.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", stdin=raw)
+    tree = seeded.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", stdin=raw)
     with seeded.open() as repository, pytest.raises(InfrastructureError, match="malformed"):
-        repository.export(made, tmp_path / "out")
+        repository.export(tree, tmp_path / "out")
     assert not (tmp_path / "out/a").is_symlink()
 
 

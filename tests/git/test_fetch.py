@@ -33,7 +33,7 @@ class Served:
     folder: Path
     demand: bool = True
     redirect: str = ""
-    seen: list[list[str]] = field(default_factory=list)
+    authorizations: list[list[str]] = field(default_factory=list)
     url: str = ""
 
 
@@ -44,13 +44,13 @@ def serving(served: Served) -> Iterator[Served]:
             pass
 
         def do_GET(self) -> None:
-            said = self.headers.get_all("Authorization") or []
-            served.seen.append(said)
+            headers = self.headers.get_all("Authorization") or []
+            served.authorizations.append(headers)
             if served.redirect:
                 self.send_response(302)
                 self.send_header("Location", served.redirect + self.path)
                 self.end_headers()
-            elif served.demand and said != [WANTED]:
+            elif served.demand and headers != [WANTED]:
                 self.send_response(401)
                 self.end_headers()
             else:
@@ -68,10 +68,10 @@ def serving(served: Served) -> Iterator[Served]:
                 "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding") or "",
                 "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
             }  # fmt: skip
-            done = subprocess.run(
+            response = subprocess.run(
                 ["git", "http-backend"], env=environ, input=body, capture_output=True
             )
-            head, _, content = done.stdout.partition(b"\r\n\r\n")
+            head, _, content = response.stdout.partition(b"\r\n\r\n")
             self.send_response(200)
             for line in head.decode().split("\r\n"):
                 name, _, value = line.partition(": ")
@@ -92,11 +92,11 @@ def serving(served: Served) -> Iterator[Served]:
 
 @pytest.fixture
 def origin(tmp_path: Path, environ: dict[str, str]) -> Repo:
-    made = Repo(tmp_path / "served" / "octo", environ)
+    repository = Repo(tmp_path / "served" / "octo", environ)
     for number in range(5):
-        made.commit(f"{number}", **{"a.txt": f"{number}\n"})
-    made.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    return made
+        repository.commit(f"{number}", **{"a.txt": f"{number}\n"})
+    repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    return repository
 
 
 @pytest.fixture
@@ -108,10 +108,10 @@ def served(origin: Repo) -> Iterator[Served]:
 @pytest.fixture
 def work(tmp_path: Path, environ: dict[str, str], origin: Repo) -> Repo:
     """A checkout of depth 1."""
-    made = Repo(tmp_path / "work", environ)
-    made.git("fetch", "-q", "--depth=1", f"file://{origin.path}", "main")
-    made.git("checkout", "-q", "--detach", "FETCH_HEAD")
-    return made
+    repository = Repo(tmp_path / "work", environ)
+    repository.git("fetch", "-q", "--depth=1", f"file://{origin.path}", "main")
+    repository.git("checkout", "-q", "--detach", "FETCH_HEAD")
+    return repository
 
 
 def bring(work: Repo, commit: str, access: Credentials) -> str:
@@ -127,10 +127,11 @@ def test_the_token_opens_the_server_that_it_is_for_and_stays_nowhere(work, origi
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
     refs = work.git("for-each-ref")
     assert bring(work, first(origin), Credentials(served.url, TOKEN)) == ""
-    assert all(said == [WANTED] for said in served.seen)
-    kept = [path for path in (work.path / ".git").rglob("*") if path.is_file()]
+    assert all(headers == [WANTED] for headers in served.authorizations)
+    files = [path for path in (work.path / ".git").rglob("*") if path.is_file()]
     assert not any(
-        TOKEN.encode() in path.read_bytes() or WANTED.encode() in path.read_bytes() for path in kept
+        TOKEN.encode() in path.read_bytes() or WANTED.encode() in path.read_bytes()
+        for path in files
     )
     assert work.git("for-each-ref") == refs
     assert work.git("status", "--porcelain") == ""
@@ -140,7 +141,7 @@ def test_a_header_that_the_checkout_left_is_not_sent_as_a_second_one(work, origi
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
     work.git("config", f"http.{served.url}/.extraheader", "AUTHORIZATION: basic b2xk")
     assert bring(work, first(origin), Credentials(served.url, TOKEN)) == ""
-    assert all(said == [WANTED] for said in served.seen)
+    assert all(headers == [WANTED] for headers in served.authorizations)
 
 
 def test_a_token_for_another_server_is_not_sent(work, origin, served):
@@ -151,7 +152,7 @@ def test_a_token_for_another_server_is_not_sent(work, origin, served):
         served.url + "0",
     ):
         assert bring(work, first(origin), Credentials(server, TOKEN))
-    assert all(said == [] for said in served.seen)
+    assert all(headers == [] for headers in served.authorizations)
 
 
 def test_no_redirect_takes_the_token_elsewhere(work, origin, served):
@@ -159,7 +160,7 @@ def test_no_redirect_takes_the_token_elsewhere(work, origin, served):
     with serving(Served(served.folder, demand=False)) as other:
         served.redirect = other.url
         assert bring(work, first(origin), Credentials(served.url, TOKEN))
-    assert other.seen == []
+    assert other.authorizations == []
 
 
 @pytest.mark.parametrize("address", ["ext::sh -c touch% hurt", "fd::17", "nonsense://x/y"])
@@ -172,7 +173,7 @@ def test_an_address_that_would_run_something_is_not_used(work, origin, address):
 def test_nothing_is_fetched_where_everything_is_here(work, origin, served):
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
     assert bring(work, work.git("rev-parse", "HEAD"), Credentials(served.url, TOKEN)) == ""
-    assert served.seen == []
+    assert served.authorizations == []
 
 
 def test_what_stopped_it_is_said_in_a_few_words(work, origin):

@@ -35,38 +35,40 @@ def opened(git_dir: Path, environ: Mapping[str, str]) -> Repository:
     )
 
 
-def disagreements(git_dir: Path, environ: Mapping[str, str]) -> tuple[int, list[object]]:
+def find_disagreements(git_dir: Path, environ: Mapping[str, str]) -> tuple[int, list[object]]:
     """How many commits were compared, and every commit in which we and git do not say the same."""
     oracle = Oracle(git_dir, environ)
-    found: list[object] = []
+    differing: list[object] = []
     with opened(git_dir, environ) as repository:
         commits = oracle.commits()
         for start in range(0, len(commits), 500):
             for commit, change in repository.changes_of(commits[start : start + 500]).items():
-                found += [(commit, *said) for said in differences(oracle, change)]
-    return len(commits), found
+                differing += [
+                    (commit, *difference) for difference in compare_change(oracle, change)
+                ]
+    return len(commits), differing
 
 
-def differences(oracle: Oracle, change: Change) -> list[tuple[object, ...]]:
+def compare_change(oracle: Oracle, change: Change) -> list[tuple[object, ...]]:
     theirs = oracle.changes(change.before, change.after)
-    if [seen(file) for file in change.files] != [
-        (said.type, said.old_path, said.path, said.modes) for said in theirs
+    if [describe_file(file) for file in change.files] != [
+        (row.type, row.old_path, row.path, row.modes) for row in theirs
     ]:
         return [("files",)]
-    found: list[tuple[object, ...]] = []
-    for file, said in zip(change.files, theirs, strict=True):
-        expected = (said.added, said.deleted)
-        if said.added is None:
+    differing: list[tuple[object, ...]] = []
+    for file, row in zip(change.files, theirs, strict=True):
+        expected = (row.added, row.deleted)
+        if row.added is None:
             if not file.hunks and file.binary:
                 continue
-            old = [said.old_path] if said.old_path is not None else []
-            expected = oracle.text_counts(change.before, change.after, [*old, said.path])
+            old = [row.old_path] if row.old_path is not None else []
+            expected = oracle.text_counts(change.before, change.after, [*old, row.path])
         if file.change_type != "type_changed" and (file.added, file.deleted) != expected:
-            found.append((file.shown_path, (file.added, file.deleted), expected))
-    return found
+            differing.append((file.shown_path, (file.added, file.deleted), expected))
+    return differing
 
 
-def seen(file: FileDiff) -> tuple[str, bytes | None, bytes, tuple[int, int]]:
+def describe_file(file: FileDiff) -> tuple[str, bytes | None, bytes, tuple[int, int]]:
     old_path = None if file.old_path is None else paths.encode(file.old_path)
     modes = (file.before.mode if file.before else 0, file.after.mode if file.after else 0)
     return file.change_type, old_path, paths.encode(file.path), modes
@@ -75,8 +77,8 @@ def seen(file: FileDiff) -> tuple[str, bytes | None, bytes, tuple[int, int]]:
 def test_every_commit_of_the_generated_history_is_seen_as_git_sees_it(
     generated: Path, environ: dict[str, str]
 ) -> None:
-    count, found = disagreements(generated / ".git", environ)
-    assert found == []
+    count, differing = find_disagreements(generated / ".git", environ)
+    assert differing == []
     assert count > 35
 
 
@@ -93,7 +95,7 @@ def test_every_patch_of_the_generated_history_applies_and_every_id_is_git_patch_
             patch = repository.patch(change)
             oracle.git("read-tree", change.before if change.base_commit else "--empty", **index)
             if patch:
-                oracle.git("apply", "--cached", given=patch, **index)
+                oracle.git("apply", "--cached", stdin=patch, **index)
             written = oracle.git("write-tree", **index).decode().strip()
             assert written == change.after
             diff = oracle.diff(change.before, change.after, "--full-index")
@@ -101,5 +103,5 @@ def test_every_patch_of_the_generated_history_applies_and_every_id_is_git_patch_
                 "".join(repository.file_patch(change, file) for file in change.files)
             )
             assert OTHER_LINES.sub(b"", text) == OTHER_LINES.sub(b"", diff)
-            expected = oracle.git("patch-id", "--stable", given=text).split()
+            expected = oracle.git("patch-id", "--stable", stdin=text).split()
             assert change.range_patch_id == (expected[0].decode() if expected else "")

@@ -60,9 +60,9 @@ SPOILED: tuple[Callable[[Path], None], ...] = (
 )
 
 
-def put(repository: Repository, tree: str, kept: Path) -> Export:
+def export_into(repository: Repository, tree: str, folder: Path) -> Export:
     """The tree in the kept folder, as a review puts it there."""
-    return repository.export(tree, kept / "after", replace=True, record=kept / "tree")
+    return repository.export(tree, folder / "after", replace=True, record=folder / "tree")
 
 
 def settle(record: Path) -> None:
@@ -77,24 +77,24 @@ def test_what_was_spoiled_is_noticed_and_repaired(
     seeded: Bench, tmp_path: Path, spoil: Callable[[Path], None], during: bool
 ) -> None:
     with seeded.open() as repository:
-        first = put(repository, "HEAD", tmp_path)
+        first = export_into(repository, "HEAD", tmp_path)
         if not during:
             assert first.unchanged()
             settle(tmp_path / "tree")
         spoil(tmp_path / "after")
         assert not first.unchanged()
-        assert put(repository, "HEAD", tmp_path).unchanged()
+        assert export_into(repository, "HEAD", tmp_path).unchanged()
 
 
 def test_only_what_differs_is_written(seeded: Bench, tmp_path: Path) -> None:
     first_tree = seeded.git("rev-parse", "HEAD^{tree}")
     with seeded.open() as repository:
-        put(repository, first_tree, tmp_path).unchanged()
+        export_into(repository, first_tree, tmp_path).unchanged()
     settle(tmp_path / "tree")
     inode = (tmp_path / "after/a.txt").stat().st_ino
     seeded.commit(**{"src/app.py": "print('bye')\n"})
     with seeded.open() as repository:
-        assert put(repository, "HEAD", tmp_path).unchanged()
+        assert export_into(repository, "HEAD", tmp_path).unchanged()
     assert (tmp_path / "after/src/app.py").read_text() == "print('bye')\n"
     assert (tmp_path / "after/a.txt").stat().st_ino == inode
 
@@ -148,7 +148,7 @@ def test_one_tree_follows_another_there_and_back(
     new_tree = seeded.git("write-tree")
     with seeded.open() as repository:
         for tree in (old_tree, new_tree, old_tree):
-            export = put(repository, tree, tmp_path)
+            export = export_into(repository, tree, tmp_path)
             assert export.unchanged()
             if recorded:
                 settle(tmp_path / "tree")
@@ -158,16 +158,16 @@ def test_one_tree_follows_another_there_and_back(
 
 def test_an_update_that_was_cut_off_is_begun_again(seeded: Bench, tmp_path: Path) -> None:
     with seeded.open() as repository:
-        put(repository, "HEAD", tmp_path).unchanged()
+        export_into(repository, "HEAD", tmp_path).unchanged()
         seeded.git("commit", "-q", "--allow-empty", "-m", "odd")
         blob = seeded.git("rev-parse", "HEAD:a.txt")
         (seeded.root / ".git/objects" / blob[:2] / blob[2:]).rename(tmp_path / "object")
         shutil.rmtree(tmp_path / "after")
         with pytest.raises(InfrastructureError):
-            put(repository, "HEAD", tmp_path)
+            export_into(repository, "HEAD", tmp_path)
         assert not (tmp_path / "tree").exists()
         (tmp_path / "object").rename(seeded.root / ".git/objects" / blob[:2] / blob[2:])
-        assert put(repository, "HEAD", tmp_path).unchanged()
+        assert export_into(repository, "HEAD", tmp_path).unchanged()
 
 
 @pytest.mark.parametrize("record", ["", "HEAD 1", "\udcff", f"{'0' * 40} 0.0"])
@@ -175,10 +175,10 @@ def test_a_record_that_says_nothing_is_not_believed(
     seeded: Bench, tmp_path: Path, record: str
 ) -> None:
     with seeded.open() as repository:
-        put(repository, "HEAD", tmp_path).unchanged()
+        export_into(repository, "HEAD", tmp_path).unchanged()
         time.sleep(0.02)
         (tmp_path / "tree").write_bytes(os.fsencode(record))
-        assert put(repository, "HEAD", tmp_path).unchanged()
+        assert export_into(repository, "HEAD", tmp_path).unchanged()
 
 
 def test_one_process_at_a_time_has_it(seeded: Bench) -> None:

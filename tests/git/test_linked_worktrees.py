@@ -41,9 +41,11 @@ LEFT_OUT = {
 }
 
 
-@pytest.mark.parametrize("how", LEFT_OUT)
-def test_a_linked_worktree_is_no_part_of_a_snapshot(seeded: Bench, how: str) -> None:
-    subprocess.run(LEFT_OUT[how], shell=True, check=True, cwd=seeded.root, env=seeded.environ)
+@pytest.mark.parametrize("arrangement", LEFT_OUT)
+def test_a_linked_worktree_is_no_part_of_a_snapshot(seeded: Bench, arrangement: str) -> None:
+    subprocess.run(
+        LEFT_OUT[arrangement], shell=True, check=True, cwd=seeded.root, env=seeded.environ
+    )
     before = fingerprint(seeded.root)
     assert changed(seeded) == []
     assert fingerprint(seeded.root) == before
@@ -51,10 +53,10 @@ def test_a_linked_worktree_is_no_part_of_a_snapshot(seeded: Bench, how: str) -> 
 
 def test_a_snapshot_in_a_linked_worktree_leaves_out_those_inside_of_it(seeded: Bench) -> None:
     seeded.git("worktree", "add", "-q", "-b", "one", ".claude/worktrees/one")
-    one = Bench(seeded.root / ".claude/worktrees/one", seeded.environ)
-    one.git("worktree", "add", "-q", "-b", "two", ".claude/worktrees/two")
-    one.write("new.txt", "x\n")
-    assert changed(one) == ["new.txt"]
+    worktree = Bench(seeded.root / ".claude/worktrees/one", seeded.environ)
+    worktree.git("worktree", "add", "-q", "-b", "two", ".claude/worktrees/two")
+    worktree.write("new.txt", "x\n")
+    assert changed(worktree) == ["new.txt"]
 
 
 def test_the_main_working_tree_inside_of_a_linked_one_is_left_out(

@@ -49,9 +49,11 @@ def test_a_link_out_of_the_tree_is_one_whatever_its_mode(repo: Repo, mode: str) 
         repo,
         write_tree(repo, *repo.git("ls-tree", "HEAD").splitlines(), f"{mode} blob {target}\tl"),
     )
-    done = vibe_gate("review", "--commit", commit, "--concise", cwd=repo.path, environ=repo.environ)
-    assert done.code == 1
-    assert "l:1: failure: This link is absolute: /etc/passwd" in done.out
+    review = vibe_gate(
+        "review", "--commit", commit, "--concise", cwd=repo.path, environ=repo.environ
+    )
+    assert review.code == 1
+    assert "l:1: failure: This link is absolute: /etc/passwd" in review.out
 
 
 def test_files_that_an_old_git_wrote_are_no_change(repo: Repo) -> None:
@@ -59,20 +61,20 @@ def test_files_that_an_old_git_wrote_are_no_change(repo: Repo) -> None:
     repo.git("reset", "-q", "--hard", commit_tree(repo, write_tree(repo, *entries)))
     repo.write("src/b.txt", "b\nc\n")
     repo.git("add", "-A")
-    done = vibe_gate(
+    review = vibe_gate(
         "review", "--staged", "--no-judge", "--json", cwd=repo.path, environ=repo.environ
     )
-    assert [file["path"] for file in done.json["change"]["files"]] == ["src/b.txt"]
+    assert [file["path"] for file in review.json["change"]["files"]] == ["src/b.txt"]
 
 
 def test_the_patch_of_an_old_mode_applies(repo: Repo) -> None:
     changed = repo.git("hash-object", "-w", "--stdin", stdin=b"changed\n")
     entries = [f"100664 blob {changed}\ta.txt", *repo.git("ls-tree", "HEAD", "src").splitlines()]
     commit = commit_tree(repo, write_tree(repo, *entries))
-    done = vibe_gate(
+    review = vibe_gate(
         "review", "--commit", commit, "--no-judge", "--json", cwd=repo.path, environ=repo.environ
     )
-    repo.git("apply", str(repo.path / done.json["bundle"] / "change.patch"))
+    repo.git("apply", str(repo.path / review.json["bundle"] / "change.patch"))
     assert (repo.path / "a.txt").read_text() == "changed\n"
 
 
@@ -81,9 +83,9 @@ def test_an_entry_of_another_kind_than_its_tree_says_is_damage_and_not_missing(r
     content = b"100644 l\0" + bytes.fromhex(tree)
     odd_tree = repo.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", stdin=content)
     commit = commit_tree(repo, odd_tree)
-    done = vibe_gate("review", "--commit", commit, cwd=repo.path, environ=repo.environ)
-    assert done.code in (3, 5)
-    assert "fetch it" not in done.err
+    review = vibe_gate("review", "--commit", commit, cwd=repo.path, environ=repo.environ)
+    assert review.code in (3, 5)
+    assert "fetch it" not in review.err
 
 
 def test_an_object_that_says_it_is_larger_than_anything_is_damaged(repo: Repo) -> None:
@@ -93,9 +95,9 @@ def test_an_object_that_says_it_is_larger_than_anything_is_damaged(repo: Repo) -
         zlib.compress(b"blob " + b"9" * 50 + b"\0hello")
     )
     commit = commit_tree(repo, write_tree(repo, f"100644 blob {name}\tl"))
-    done = vibe_gate("review", "--commit", commit, cwd=repo.path, environ=repo.environ)
-    assert done.code == 5
-    assert "damaged" in done.err
+    review = vibe_gate("review", "--commit", commit, cwd=repo.path, environ=repo.environ)
+    assert review.code == 5
+    assert "damaged" in review.err
 
 
 @pytest.mark.parametrize(

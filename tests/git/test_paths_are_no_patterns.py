@@ -36,7 +36,7 @@ OTHERS = (
 
 
 @pytest.fixture
-def named(bench: Bench) -> Bench:
+def three_commits(bench: Bench) -> Bench:
     """Three commits: all files, a second line in the others, and a second line in those of
     NAMES.
     """
@@ -55,37 +55,39 @@ def named(bench: Bench) -> Bench:
 def assert_each_is_itself(
     repository: Repository, bench: Bench, tmp_path: Path, paths: tuple[str, ...] = NAMES
 ) -> None:
-    first, others, names = (
+    first, second, third = (
         bench.git("rev-parse", revision) for revision in ("HEAD~2", "HEAD~1", "HEAD")
     )
     change = repository.change(Selection("commit", "HEAD"))
     assert {file.path for file in change.files} == set(NAMES)
     for path in paths:
-        assert [row.commit for row in repository.blamed(names, path)] == [first, names], path
-        assert repository.blame(names, path, [2]) == {2: names}, path
-        history = repository.history_of(names, path)
-        assert [(at.commit, at.path) for at in history] == [(names, path), (first, path)], path
+        assert [row.commit for row in repository.blamed(third, path)] == [first, third], path
+        assert repository.blame(third, path, [2]) == {2: third}, path
+        history = repository.history_of(third, path)
+        assert [(at.commit, at.path) for at in history] == [(third, path), (first, path)], path
         assert repository.tracked(path) == {path}, path
         assert not repository.counts(bench.root / path), path
-        exported = repository.export(names, tmp_path / path.encode().hex(), {path})
+        exported = repository.export(third, tmp_path / path.encode().hex(), {path})
         assert list(exported.files) == [path], path
     for path in OTHERS:
-        assert [row.commit for row in repository.blamed(names, path)] == [first, others], path
-        assert [at.commit for at in repository.history_of(names, path)] == [others, first], path
+        assert [row.commit for row in repository.blamed(third, path)] == [first, second], path
+        assert [at.commit for at in repository.history_of(third, path)] == [second, first], path
 
 
-def test_every_question_about_a_file_is_about_it_alone(named: Bench, tmp_path: Path) -> None:
-    with named.open() as repository:
-        assert_each_is_itself(repository, named, tmp_path)
+def test_every_question_about_a_file_is_about_it_alone(
+    three_commits: Bench, tmp_path: Path
+) -> None:
+    with three_commits.open() as repository:
+        assert_each_is_itself(repository, three_commits, tmp_path)
 
 
 def test_variables_of_the_user_make_no_patterns_of_paths(
-    named: Bench, tmp_path: Path, subtests: pytest.Subtests
+    three_commits: Bench, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for variable in ("GLOB", "NOGLOB", "ICASE", "LITERAL"):
         environ = {f"GIT_{variable}_PATHSPECS": "1"}
-        with subtests.test(variable=variable), named.open(**environ) as repository:
-            assert_each_is_itself(repository, named, tmp_path / variable, PATTERNS)
+        with subtests.test(variable=variable), three_commits.open(**environ) as repository:
+            assert_each_is_itself(repository, three_commits, tmp_path / variable, PATTERNS)
 
 
 def test_a_new_file_counts_for_itself_and_is_in_the_snapshot(
@@ -109,11 +111,11 @@ def test_a_new_file_counts_for_itself_and_is_in_the_snapshot(
 
 
 def test_a_workspace_has_new_files_of_any_name_but_those_that_git_ignores(
-    named: Bench, tmp_path: Path
+    three_commits: Bench, tmp_path: Path
 ) -> None:
-    named.write(".gitignore", "*.log\n/\\*-ignored\n")
-    named.commit("ignore")
-    with named.open() as repository:
+    three_commits.write(".gitignore", "*.log\n/\\*-ignored\n")
+    three_commits.commit("ignore")
+    with three_commits.open() as repository:
         workspace = repository.workspace(repository.workspace_of("run"), repository.snapshot())
         for path in (*NAMES, "*.log", "*-ignored", "x-ignored"):
             target = workspace.root / f"new/{path}" if path in NAMES else workspace.root / path
@@ -129,11 +131,11 @@ def test_a_workspace_has_new_files_of_any_name_but_those_that_git_ignores(
     assert new == {f"new/{path}" for path in NAMES} | {"x-ignored"}
 
 
-def test_labelled_cases_alone_are_left_out_of_a_search(named: Bench) -> None:
-    named.write(".vibe-gate/cases/q/a.py", "needle\n")
+def test_labelled_cases_alone_are_left_out_of_a_search(three_commits: Bench) -> None:
+    three_commits.write(".vibe-gate/cases/q/a.py", "needle\n")
     for path in NAMES:
-        named.write(path, "needle\n")
-    named.commit("needles")
-    with named.open() as repository:
+        three_commits.write(path, "needle\n")
+    three_commits.commit("needles")
+    with three_commits.open() as repository:
         lines = repository.search(repository.tree_of(repository.head()), ["needle"]).lines
     assert {line.path for line in lines} == set(NAMES)

@@ -30,8 +30,8 @@ def added(repo: Repo, **lines: bytes) -> str:
     """What adding lines to notes on HEAD, and on HEAD~1, gives."""
     commits = {"head": repo.git("rev-parse", "main"), "before": repo.git("rev-parse", "main~1")}
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
-        given = {commits[name]: line.splitlines() for name, line in lines.items()}
-        return repository.add_remote_notes(str(repo.path.parent / "remote"), REF, given)
+        lines_by_commit = {commits[name]: line.splitlines() for name, line in lines.items()}
+        return repository.add_remote_notes(str(repo.path.parent / "remote"), REF, lines_by_commit)
 
 
 def note(repo: Repo, revision: str = "HEAD") -> list[str]:
@@ -66,13 +66,15 @@ def test_lines_of_a_colleague_stay_and_a_push_in_between_is_added_to(repo, tmp_p
     assert added(colleague, before=b"theirs", head=b"theirs") == ""
     # Whoever pushes while the remote's own hook runs was faster.
     hook = repo.path.parent / "remote/hooks/pre-receive"
-    again = f"git --git-dir={repo.path}/.git push -q {tmp_path}/remote refs/x:refs/notes/{REF}"
+    faster_push = (
+        f"git --git-dir={repo.path}/.git push -q {tmp_path}/remote refs/x:refs/notes/{REF}"
+    )
     repo.git("fetch", "-q", str(tmp_path / "remote"), f"refs/notes/{REF}:refs/notes/faster")
     repo.git("notes", "--ref", "faster", "append", "-m", "in between", "HEAD~1")
     repo.git("update-ref", "refs/x", "refs/notes/faster")
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(
-        f'#!/bin/sh\nrm "$0"\nunset GIT_QUARANTINE_PATH GIT_DIR GIT_OBJECT_DIRECTORY\n{again}\n'
+        f'#!/bin/sh\nrm "$0"\nunset GIT_QUARANTINE_PATH GIT_DIR GIT_OBJECT_DIRECTORY\n{faster_push}\n'
     )
     hook.chmod(0o755)
     assert added(repo, head=b"ours") == ""

@@ -55,13 +55,13 @@ def test_core_worktree_is_followed(seeded: Bench, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_no_repository_is_one_sentence(seeded: Bench, tmp_path: Path, inside: bool) -> None:
-    where, said = (
+    folder, sentence = (
         (seeded.root / ".git", "is inside .git")
         if inside
         else (tmp_path, "is not inside a git repository")
     )
-    with pytest.raises(UsageError, match=said):
-        seeded.open(start=where)
+    with pytest.raises(UsageError, match=sentence):
+        seeded.open(start=folder)
 
 
 def test_a_bare_repository_is_one_sentence(seeded: Bench, tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_the_whole_revision_grammar_and_what_is_no_commit(seeded: Bench) -> None
     seeded.git("tag", "-a", "v1", "-m", "tagged")
     with seeded.open() as repository:
         for revision in REVISIONS:
-            meant = revision if ":/" in revision else f"{revision}^0"
-            assert repository.resolve(revision) == seeded.git("rev-parse", meant)
+            unambiguous = revision if ":/" in revision else f"{revision}^0"
+            assert repository.resolve(revision) == seeded.git("rev-parse", unambiguous)
         for revision in NO_COMMITS:
             with pytest.raises(RevisionError) as caught:
                 repository.resolve(revision)
@@ -240,7 +240,7 @@ def test_of_several_merge_bases_none_is_taken_but_the_left_side_itself(seeded: B
     with seeded.open() as repository:
         assert repository.upstream_base() == main
         pushed = repository.unpushed(topic, hardened, repository.remote_tips(""))
-        assert ([one.id for one in pushed.commits], len(pushed.bases), pushed.bases[0]) == (
+        assert ([commit.id for commit in pushed.commits], len(pushed.bases), pushed.bases[0]) == (
             [topic],
             2,
             hardened,
@@ -289,18 +289,22 @@ def test_the_working_tree_against_a_revision(seeded: Bench) -> None:
     second = seeded.commit("second", **{"b.txt": "b\n"})
     with seeded.open() as repository:
         clean = repository.change(Selection("worktree", "HEAD"))
-        one = repository.change(Selection("worktree", "HEAD~1"))
+        committed = repository.change(Selection("worktree", "HEAD~1"))
         seeded.write("a.txt", "edited\n")
         dirty = repository.change(Selection("worktree", ""))
-        both = repository.change(Selection("worktree", "HEAD~1"))
+        combined = repository.change(Selection("worktree", "HEAD~1"))
         single = repository.change(Selection("commit", "HEAD"))
     assert (clean.files, clean.head_commit) == ((), second)
-    assert (one.base_commit, one.head_commit, one.patch_id) == (first, second, single.patch_id)
+    assert (committed.base_commit, committed.head_commit, committed.patch_id) == (
+        first,
+        second,
+        single.patch_id,
+    )
     assert (dirty.head_commit, dirty.key) == ("", f"tree-{dirty.after}")
     assert dirty.patch_id == dirty.range_patch_id != ""
-    assert both.patch_id == ""
-    assert both.range_patch_id != dirty.range_patch_id
-    assert {file.path for file in both.files} == {"a.txt", "b.txt"}
+    assert combined.patch_id == ""
+    assert combined.range_patch_id != dirty.range_patch_id
+    assert {file.path for file in combined.files} == {"a.txt", "b.txt"}
 
 
 def test_an_unborn_branch(bench: Bench) -> None:
@@ -439,15 +443,15 @@ def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
 
     clone.git("checkout", "-qb", "feature")
     clone.commit("soften", a="a")
-    found = bases()  # never pushed, but what others pushed binds
+    upstream_bases = bases()  # never pushed, but what others pushed binds
     clone.git("checkout", "-q", "--detach")
-    found += bases()
+    upstream_bases += bases()
     clone.git("checkout", "-q", "feature")
     clone.git("push", "-qu", "origin", "feature")
     clone.commit("use", b="b")
-    found += bases()
+    upstream_bases += bases()
     clone.git("remote", "set-head", "origin", "-d")
-    assert [*found, *bases()] == [base] * 4
+    assert [*upstream_bases, *bases()] == [base] * 4
 
 
 def test_nothing_is_left_behind(seeded: Bench, tmp_path: Path) -> None:

@@ -28,19 +28,19 @@ def test_a_copy_has_the_refs_the_trust_and_on_demand_the_files_of_the_repository
     repo.write("src/new.py", "NEW = 1\n")
     before = repo.git("for-each-ref")
     with open_repository(repo.path, read_environment(environ)) as repository:
-        bare, whole = repository.copy(), repository.copy(files=True)
+        bare, full = repository.copy(), repository.copy(files=True)
         assert repository.snapshot() == repository.snapshot()
         tree = repository.snapshot()
     assert repo.git("for-each-ref") == before
-    for name, copy in (("bare", bare), ("whole", whole)):
+    for name, copy in (("bare", bare), ("whole", full)):
         assert b"s3cret" not in copy.bundle
         (tmp_path / name).mkdir()
         copy.write(tmp_path / name, read_environment(environ))
-        there = Repo(tmp_path / name, environ)
-        assert there.git("for-each-ref") == before
-        assert there.git("rev-parse", "HEAD", "origin/HEAD").split() == [second, first]
-        assert "s3cret" not in (there.path / ".git/config").read_text()
-        with open_repository(there.path, read_environment(environ)) as repository:
+        target = Repo(tmp_path / name, environ)
+        assert target.git("for-each-ref") == before
+        assert target.git("rev-parse", "HEAD", "origin/HEAD").split() == [second, first]
+        assert "s3cret" not in (target.path / ".git/config").read_text()
+        with open_repository(target.path, read_environment(environ)) as repository:
             assert repository.config("vibe-gate.trust") == "origin/main"
             assert (repository.root / "src").exists() == copy.has_files
             assert not copy.has_files or repository.snapshot() == tree
@@ -59,9 +59,9 @@ def test_a_detached_head_stays_detached_and_a_shallow_clone_says_what_it_lacks(t
     (tmp_path / "there").mkdir()
     with open_repository(repo.path, read_environment(environ)) as repository:
         repository.copy().write(tmp_path / "there", read_environment(environ))
-    there = Repo(tmp_path / "there", environ)
-    assert there.git("rev-parse", "--abbrev-ref", "HEAD") == "HEAD"
-    assert there.git("rev-parse", "HEAD") == first
+    target = Repo(tmp_path / "there", environ)
+    assert target.git("rev-parse", "--abbrev-ref", "HEAD") == "HEAD"
+    assert target.git("rev-parse", "HEAD") == first
     repo.git("clone", "-q", "--depth=1", repo.path.as_uri(), str(tmp_path / "shallow"))
     with (
         pytest.raises(UsageError, match="--unshallow"),

@@ -254,11 +254,11 @@ def test_a_sparse_checkout_deletes_nothing(seeded: Bench, holds: Holds, cone: bo
 def test_racy_edits_of_the_same_size_and_time(seeded: Bench, holds: Holds) -> None:
     path = seeded.write("a.txt", "two\n")
     seeded.git("add", "a.txt")
-    about = path.stat()
+    status = path.stat()
     path.write_text("six\n")
-    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     index = seeded.root / ".git/index"
-    os.utime(index, ns=(about.st_mtime_ns, about.st_mtime_ns))
+    os.utime(index, ns=(status.st_mtime_ns, status.st_mtime_ns))
     holds(seeded)
 
 
@@ -327,12 +327,12 @@ def test_a_path_longer_than_the_system_takes_at_once(seeded: Bench, holds: Holds
 def test_fifos_and_sockets_are_not_read(seeded: Bench, holds: Holds) -> None:
     os.mkfifo(seeded.root / "fifo")
     listener = socket.socket(socket.AF_UNIX)
-    here = Path.cwd()
+    working_folder = Path.cwd()
     os.chdir(seeded.root)
     try:
         listener.bind("socket")
     finally:
-        os.chdir(here)
+        os.chdir(working_folder)
     holds(seeded)
     (seeded.root / "a.txt").unlink()
     os.mkfifo(seeded.root / "a.txt")

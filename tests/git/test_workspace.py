@@ -40,10 +40,12 @@ def working(bench: Bench, name: str = "run-1") -> Iterator[Workspace]:
 
 def user_files(bench: Bench) -> dict[bytes, tuple[object, ...]]:
     """Everything below the root but the workspaces, and the times of folders that hold them."""
-    found = fingerprint(bench.root)
-    own = os.fsencode(bench.root / ".git")
+    entries = fingerprint(bench.root)
+    git_folder = os.fsencode(bench.root / ".git")
     return {
-        path: about for path, about in found.items() if b"/vibe-gate" not in path and path != own
+        path: entry
+        for path, entry in entries.items()
+        if b"/vibe-gate" not in path and path != git_folder
     }
 
 
@@ -130,22 +132,22 @@ def test_no_link_on_the_way_to_a_workspace_is_followed(seeded: Bench, tmp_path: 
     mine, elsewhere = tmp_path / "mine", tmp_path / "elsewhere"
     mine.write_text("kept")
     with seeded.open() as repository:
-        own = repository.workspaces
-        own.mkdir(parents=True, mode=0o700)
-        (own / "repository").symlink_to(mine)
-        repository.workspace(own / "run", EMPTY).close()
-        assert (mine.read_text(), (own / "repository").read_text()) == (
+        workspaces = repository.workspaces
+        workspaces.mkdir(parents=True, mode=0o700)
+        (workspaces / "repository").symlink_to(mine)
+        repository.workspace(workspaces / "run", EMPTY).close()
+        assert (mine.read_text(), (workspaces / "repository").read_text()) == (
             "kept",
             f"{seeded.root}/.git",
         )
         later = datetime.now(UTC) + timedelta(days=1)
-        for level in (own, own.parent, own.parent.parent):
+        for level in (workspaces, workspaces.parent, workspaces.parent.parent):
             level.rename(elsewhere)
             level.symlink_to(elsewhere)
             assert repository.remove_old_workspaces(later) == []
             for opened in (
-                lambda: repository.workspace(own / "new", EMPTY),
-                lambda: repository.reopen_workspace(own / "run"),
+                lambda: repository.workspace(workspaces / "new", EMPTY),
+                lambda: repository.reopen_workspace(workspaces / "run"),
             ):
                 with pytest.raises(
                     InfrastructureError, match=f"{level} is not a folder that only you can write to"
@@ -153,10 +155,10 @@ def test_no_link_on_the_way_to_a_workspace_is_followed(seeded: Bench, tmp_path: 
                     opened()
             level.unlink()
             elsewhere.rename(level)
-        own.chmod(0o777)
+        workspaces.chmod(0o777)
         assert repository.remove_old_workspaces(later) == []
-        own.chmod(0o700)
-        workspace = repository.reopen_workspace(own / "run")
+        workspaces.chmod(0o700)
+        workspace = repository.reopen_workspace(workspaces / "run")
         shutil.rmtree(workspace.root)
         mine.chmod(0o400)
         workspace.root.symlink_to(mine)
@@ -176,8 +178,10 @@ def test_a_workspace_is_the_snapshot_on_the_users_branch(seeded: Bench) -> None:
         inside = agent(workspace)
         state = Path(seeded.environ["HOME"], ".local/state/vibe-gate")
         assert workspace.root == repository_folder(seeded) / "run-1/tree"
-        made = [workspace.folder, *list(workspace.folder.parents)[:3]]
-        assert made[-1] == state and {stat.S_IMODE(each.stat().st_mode) for each in made} == {0o700}
+        folders = [workspace.folder, *list(workspace.folder.parents)[:3]]
+        assert folders[-1] == state and {
+            stat.S_IMODE(folder.stat().st_mode) for folder in folders
+        } == {0o700}
         assert workspace.tree() == seeded.snapshot()
         assert (workspace.root / "new.txt").read_text() == "untracked\n"
         assert (workspace.root / "link").readlink() == Path("a.txt")
@@ -415,9 +419,9 @@ def test_the_users_own_ignore_rules_hold_for_what_agents_make(
 
 def test_edits_with_size_and_time_of_before_are_seen(seeded: Bench) -> None:
     with working(seeded) as workspace:
-        about = (workspace.root / "a.txt").stat()
+        status = (workspace.root / "a.txt").stat()
         (workspace.root / "a.txt").write_text("two\n")
-        os.utime(workspace.root / "a.txt", ns=(about.st_atime_ns, about.st_mtime_ns))
+        os.utime(workspace.root / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
         assert workspace.tree() != seeded.snapshot()
 
 
@@ -445,15 +449,15 @@ def test_trees_of_turns_outlive_a_collection_and_come_back(seeded: Bench) -> Non
         workspace.close(files=False)
         assert not workspace.root.exists()
         with seeded.open() as repository:
-            again = repository.reopen_workspace(workspace.folder)
-            assert kept(again) == [f"{first} refs/turns/fix/turn-001"]
-            again.restore(first)
-            assert again.tree() == first
-            assert (again.root / "a.txt").read_text() == "first turn\n"
-            assert agent(again).git("rev-parse", "HEAD") == seeded.git("rev-parse", "HEAD")
-            assert len(again.change(begun, first).files) == 1
+            reopened = repository.reopen_workspace(workspace.folder)
+            assert kept_refs(reopened) == [f"{first} refs/turns/fix/turn-001"]
+            reopened.restore(first)
+            assert reopened.tree() == first
+            assert (reopened.root / "a.txt").read_text() == "first turn\n"
+            assert agent(reopened).git("rev-parse", "HEAD") == seeded.git("rev-parse", "HEAD")
+            assert len(reopened.change(begun, first).files) == 1
             other = repository.workspace(repository.workspaces / "run-2", first)
-            again.close()
+            reopened.close()
             other.close()
         with seeded.open() as repository:
             workspace = repository.reopen_workspace(workspace.folder)
@@ -468,15 +472,15 @@ def test_trees_of_turns_outlive_a_collection_and_come_back(seeded: Bench) -> Non
             other.remove()
 
 
-def kept(workspace: Workspace) -> list[str]:
-    asked = [
+def kept_refs(workspace: Workspace) -> list[str]:
+    command = [
         "git",
         f"--git-dir={workspace.folder}/kept.git",
         "for-each-ref",
         "--format=%(objectname) %(refname)",
     ]
     return subprocess.run(
-        [*asked, "refs/turns"], check=True, capture_output=True, text=True
+        [*command, "refs/turns"], check=True, capture_output=True, text=True
     ).stdout.splitlines()
 
 
@@ -497,7 +501,7 @@ def test_a_tree_with_bundles_committed_by_mistake_is_whole_and_a_failed_workspac
         )
         with pytest.raises(UsageError, match="a name that no checkout may hold"):
             repository.workspace(repository.workspaces / "bad", bad)
-        assert [each.name for each in repository.workspaces.iterdir()] == ["repository"]
+        assert [folder.name for folder in repository.workspaces.iterdir()] == ["repository"]
 
 
 def test_old_workspaces_go_and_those_in_use_stay(seeded: Bench) -> None:
@@ -528,12 +532,12 @@ def test_a_patch_is_applied_while_the_working_tree_is_the_one_of_the_run(
         begun = workspace.tree()
         (workspace.root / "dos.txt").write_text("one\ntwo \n")
         (workspace.root / "src/new.py").write_text("x = 1\n")
-        made = workspace.tree()
-        patch = workspace.repository.patch(workspace.change(begun, made))
+        edited = workspace.tree()
+        patch = workspace.repository.patch(workspace.change(begun, edited))
     index, head = (seeded.root / ".git/index").read_bytes(), seeded.git("rev-parse", "HEAD")
     with seeded.open() as repository:
         repository.apply(patch, begun, tmp_path / "change.patch")
-        assert repository.snapshot() == made
+        assert repository.snapshot() == edited
         with pytest.raises(IntegrityError, match=r"so nothing was applied.*change\.patch"):
             repository.apply(patch, begun, tmp_path / "change.patch")
     assert (seeded.root / "dos.txt").read_bytes() == b"one\r\ntwo \r\n"

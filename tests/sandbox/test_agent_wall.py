@@ -113,10 +113,10 @@ def test_the_exit_code_and_the_streams_are_the_programs(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     prefix = walled(tmp_path, environ)
-    done = subprocess.run(
+    result = subprocess.run(
         [*prefix, "/bin/sh", "-c", "cat; echo err >&2; exit 7"], input=b"in", capture_output=True
     )
-    assert (done.returncode, done.stdout, done.stderr) == (7, b"in", b"err\n")
+    assert (result.returncode, result.stdout, result.stderr) == (7, b"in", b"err\n")
     missing = subprocess.run([*prefix, "/no/such/program"], capture_output=True)
     assert (missing.returncode, missing.stdout) == (127, b"")
     assert b"could not be started" in missing.stderr

@@ -44,8 +44,8 @@ def test_the_command_stands_in_the_tree_with_an_environment_of_its_own(tmp_path:
         tmp_path,
         "import os; print(os.getcwd()); print(sorted(os.environ)); print(os.listdir(os.environ['HOME']))",
     )
-    where, names, home = result.output.splitlines()
-    assert Path(where) == tmp_path
+    folder, names, home = result.output.splitlines()
+    assert Path(folder) == tmp_path
     assert set(eval(names)) <= {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "TMPDIR", "TZ"}
     assert home == "['tmp']"
 
@@ -91,8 +91,8 @@ def test_a_name_with_a_slash_is_a_file_of_the_tree_and_one_without_never_is(tmp_
     (tmp_path / "tool").chmod(0o755)
     assert run(tmp_path, "./tool").output == "ours\n"
     environment = command_environment_from({"PATH": f".:{USER['PATH']}:"})
-    here = run_command(["tool"], cwd=tmp_path, timeout_s=5, environment=environment)
-    assert here.failure.startswith("not found")
+    result = run_command(["tool"], cwd=tmp_path, timeout_s=5, environment=environment)
+    assert result.failure.startswith("not found")
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ async def reviews() -> None:
     summary: Summary = review.summary
     notes: tuple[str, ...] = review.notes
     places: list[tuple[str, int, str]] = [
-        (one.path, one.line, one.message) for one in review.findings
+        (finding.path, finding.line, finding.message) for finding in review.findings
     ]
     bundle: RunResult | None = review.bundle
     print(passed, code, summary, notes, places, bundle, review.outcome == "inconclusive")
@@ -74,10 +74,10 @@ async def agents() -> None:
         print(checked.metrics)
     except AgentFailed as failed:
         print(failed.status, failed.result)
-    made: WorkflowRun = await vibe_gate.run_workflow(
+    run: WorkflowRun = await vibe_gate.run_workflow(
         "review-and-fix", "main..", model="claude-sonnet-5", apply=True
     )
-    print(made.passed, made.outcome, made.review.findings, made.patch)
+    print(run.passed, run.outcome, run.review.findings, run.patch)
 
 
 def bundles() -> None:
@@ -143,5 +143,5 @@ async def wrong_chains() -> None:
 
 async def workflows() -> None:
     plan: Workflow = nightly
-    made: WorkflowRun = await vibe_gate.run_workflow(plan)
-    print(made.passed)
+    run: WorkflowRun = await vibe_gate.run_workflow(plan)
+    print(run.passed)
