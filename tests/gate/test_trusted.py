@@ -264,19 +264,21 @@ def test_a_gate_that_does_not_bind_yet_names_the_branch_where_it_would(
 
 
 @pytest.mark.parametrize(
-    ("files", "trees", "origin"),
+    ("files", "trees", "default", "origin"),
     [
-        ((EDIT,), {}, "bootstrap"),
-        ((EDIT,), {BEFORE: gate_tree("trusted")}, "trusted"),
-        ((EDIT,), {BEFORE: BROKEN}, "trusted"),
-        ((), {}, "trusted"),
+        ((EDIT,), {}, None, "bootstrap"),
+        ((EDIT,), {BEFORE: gate_tree("trusted")}, None, "trusted"),
+        ((EDIT,), {BEFORE: BROKEN}, None, "trusted"),
+        ((EDIT,), {DEFAULT: gate_tree("main")}, DEFAULT, "trusted"),
+        ((), {}, None, "trusted"),
     ],
 )
 def test_a_gate_of_the_working_tree_is_a_first_one_where_no_other_binds(
-    files, trees, origin
+    files, trees, default, origin
 ) -> None:
     reviewed = a_change(*files, **UNCOMMITTED)
-    gate = in_force({"snapshot": gate_tree("worktree")} | trees, reviewed, definitions="worktree")
+    trees = {"snapshot": gate_tree("worktree")} | trees
+    gate = in_force(trees, reviewed, definitions="worktree", default=default)
     assert (gate.origin, criterion_of(gate)) == (origin, "worktree")
     assert gate.branch == ""
 
