@@ -117,15 +117,15 @@ def test_our_own_sudden_death_takes_the_cli_along(tmp_path, environ):
     with answering(Hang()) as model:
         tests = str(Path(__file__).parents[1])
         line = [sys.executable, "-c", HOLD_FOREVER, tests, str(tmp_path), model.base_url]
-        held = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environ)
-        assert held.stdout is not None
-        home = Path(held.stdout.readline().strip())
-        while not model.api.log and held.poll() is None:
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environ)
+        assert process.stdout is not None
+        home = Path(process.stdout.readline().strip())
+        while not model.api.log and process.poll() is None:
             time.sleep(0.02)
         pid = pid_in(home)
-        os.kill(held.pid, signal.SIGKILL)
-        held.wait()
-        held.stdout.close()
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
         assert gone(pid)
 
 
@@ -164,20 +164,22 @@ def test_tools_read_inside_the_tree_and_nowhere_else(tmp_path, environ):
     with answering(Turn(*calls), OK) as model:
         ending, notes = hold(session_in(tmp_path, model.base_url, environ))
     assert ending.status == "answered"
-    said = {item["tool_use_id"]: item for item in notes.events if item.get("role") == "tool"}
+    tool_results = {
+        item["tool_use_id"]: item for item in notes.events if item.get("role") == "tool"
+    }
     inputs = [item for item in notes.events if item.get("role") == "assistant" and item.get("tool")]
     inputs = [item for item in inputs if item["tool"] != "StructuredOutput"]
-    outcome = [said[item["tool_use_id"]]["is_error"] for item in inputs]
+    outcome = [tool_results[item["tool_use_id"]]["is_error"] for item in inputs]
     assert outcome == [False] * 3 + [True] * 4 + [False, True, True, False]
     assert "the-secret-outside" not in model.script.requests[1].all_text
-    assert "secret.txt" not in str(said[inputs[-1]["tool_use_id"]]["result"])
+    assert "secret.txt" not in str(tool_results[inputs[-1]["tool_use_id"]]["result"])
     assert len(ending.permission_denials) == 6
 
 
 def test_tools_that_are_not_listed_are_neither_offered_nor_run(tmp_path, environ):
-    wanted = tmp_path / "tree" / "made"
+    forbidden_file = tmp_path / "tree" / "made"
     calls = [
-        ToolUse("Bash", {"command": f"touch {wanted}"}),
+        ToolUse("Bash", {"command": f"touch {forbidden_file}"}),
         ToolUse("Write", {"file_path": "made", "content": "x"}),
     ]
     with answering(Turn(*calls), OK) as model:
@@ -188,11 +190,11 @@ def test_tools_that_are_not_listed_are_neither_offered_nor_run(tmp_path, environ
         "Read",
         "StructuredOutput",
     ]
-    assert ending.status == "answered" and not wanted.exists()
+    assert ending.status == "answered" and not forbidden_file.exists()
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "allowed"),
+    ("tool", "tool_input", "allowed"),
     [
         ("Read", {"file_path": "a.py"}, True),
         ("Read", {"file_path": "./d/../a.py"}, True),
@@ -215,11 +217,11 @@ def test_tools_that_are_not_listed_are_neither_offered_nor_run(tmp_path, environ
         ("StructuredOutput", {"ok": True}, True),
     ],
 )
-def test_the_guard_lets_through_what_stays_inside(tmp_path, tool, given, allowed):
+def test_the_guard_lets_through_what_stays_inside(tmp_path, tool, tool_input, allowed):
     tree = tmp_path / "tree"
     (tree / "d").mkdir(parents=True)
     (tree / "out").symlink_to("/etc")
-    assert (refusal_of_call(tool, given, ("Read", "Grep", "Glob"), tree) is None) is allowed
+    assert (refusal_of_call(tool, tool_input, ("Read", "Grep", "Glob"), tree) is None) is allowed
 
 
 # What reaches the program, and what reaches the model.
@@ -259,26 +261,27 @@ def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(
     finally:
         for name in secrets:
             os.environ.pop(name)
-    seen = dict(line.split("=", 1) for line in dump.read_text().splitlines() if "=" in line)
+    dumped_environment = dict(
+        line.split("=", 1) for line in dump.read_text().splitlines() if "=" in line
+    )
     assert ending.status == "answered"
     assert "real" not in dump.read_text() + Path(f"{dump}.launcher").read_text()
     assert "real-" not in Path(f"{dump}.argv").read_text()
-    assert seen.keys() & secrets.keys() == {"ANTHROPIC_API_KEY", "LC_ALL"}
-    assert seen["ANTHROPIC_API_KEY"] == "held-by-the-gateway"
-    assert seen["HOME"].startswith(str(tmp_path)) and seen["CLAUDE_CONFIG_DIR"].startswith(
-        str(tmp_path)
-    )
+    assert dumped_environment.keys() & secrets.keys() == {"ANTHROPIC_API_KEY", "LC_ALL"}
+    assert dumped_environment["ANTHROPIC_API_KEY"] == "held-by-the-gateway"
+    assert dumped_environment["HOME"].startswith(str(tmp_path))
+    assert dumped_environment["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path))
 
 
 def test_a_cloud_is_reached_with_its_own_variables(tmp_path, environ):
     with ScriptedMessagesApi() as api:
-        found = {
+        cloud_environment = {
             "CLAUDE_CODE_USE_BEDROCK": "1",
             "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
             "ANTHROPIC_BEDROCK_BASE_URL": api.origin,
             "AWS_REGION": "eu-west-1",
         }
-        upstream = find_upstream(found)
+        upstream = find_upstream(cloud_environment)
         assert upstream is not None
         model = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
         ending, _ = hold(
@@ -392,12 +395,12 @@ def test_a_session_is_recorded_as_it_goes_until_its_answer_fits(tmp_path, enviro
     )
     assert (ending.cost.input_tokens, ending.cost.output_tokens) == (300, 60)
     assert all(item["ts"] == 1_700_000_000_500 for item in notes.events + notes.hooks)
-    told = [
+    messages = [
         (item["role"], item.get("tool", ""), item.get("content"))
         for item in notes.events
         if "role" in item
     ]
-    assert told[:3] == [
+    assert messages[:3] == [
         ("user", "", "Is it ok?"),
         ("assistant", "", "Looking."),
         ("assistant", "Read", ""),
@@ -411,8 +414,8 @@ def test_a_session_is_recorded_as_it_goes_until_its_answer_fits(tmp_path, enviro
     assert by_id["toolu_missing.py"] == ["PreToolUse", "PostToolUseFailure"]
     assert by_id["toolu_/etc/passwd"] == ["PreToolUse"]
     assert [denial["tool_use_id"] for denial in ending.permission_denials] == ["toolu_/etc/passwd"]
-    asked = {(request.method, request.path.rpartition("/v1")[2]) for request in model.api.log}
-    assert asked == {("POST", "/messages?beta=true")}, "no other address is asked"
+    requests = {(request.method, request.path.rpartition("/v1")[2]) for request in model.api.log}
+    assert requests == {("POST", "/messages?beta=true")}, "no other address is asked"
 
 
 def test_a_recorder_that_fails_does_not_fail_the_guard(tmp_path, environ):
@@ -443,14 +446,14 @@ def test_todos_are_told_apart_with_their_texts():
         "4": ("TodoWrite", {"todos": [{"content": "Read b.py", "status": "in_progress"}]}, {}),
         "5": ("TodoWrite", {"todos": [{"content": "Read c.py", "status": "completed"}]}, {}),
     }
-    seen = Transcript()
-    blocks = [ToolUseBlock(name, tool, given) for name, (tool, given, _) in calls.items()]
-    list(seen.items(AssistantMessage(content=blocks, model="m")))
+    transcript = Transcript()
+    blocks = [ToolUseBlock(name, tool, tool_input) for name, (tool, tool_input, _) in calls.items()]
+    list(transcript.items(AssistantMessage(content=blocks, model="m")))
     results = [
-        UserMessage(content=[ToolResultBlock(name, "ok")], tool_use_result=told)
-        for name, (*_, told) in calls.items()
+        UserMessage(content=[ToolResultBlock(name, "ok")], tool_use_result=tool_result)
+        for name, (*_, tool_result) in calls.items()
     ]
-    items = [item for result in results for item in seen.items(result)]
+    items = [item for result in results for item in transcript.items(result)]
     assert [item["tool"] for item in items if item["type"] == "message"] == [
         tool for tool, *_ in calls.values()
     ]

@@ -59,7 +59,7 @@ def test_an_answer_costs_what_the_gateway_counts_for_it(model, basis, tokens, me
 
 
 @pytest.mark.parametrize(
-    ("total", "rest"),
+    ("total", "remainder"),
     [
         (SessionCost(200, 40, {HAIKU: ModelCost(0.0004, "known")}), None),
         # An answer broke off; the price of the model became known.
@@ -73,7 +73,7 @@ def test_an_answer_costs_what_the_gateway_counts_for_it(model, basis, tokens, me
         ),
     ],
 )
-def test_usage_events_together_come_to_the_total_of_the_turn(total, rest):
+def test_usage_events_together_come_to_the_total_of_the_turn(total, remainder):
     notes = Notes()
     costs = AnswerCosts(notes, Ledger(budget_usd=10).price)
     message = {"type": "message", "content": "No."}
@@ -93,4 +93,4 @@ def test_usage_events_together_come_to_the_total_of_the_turn(total, rest):
         for usage in usages
         if "rest" in usage
     ]
-    assert rests == ([] if rest is None else [rest])
+    assert rests == ([] if remainder is None else [remainder])

@@ -24,7 +24,7 @@ PNG = base64.b64decode(
 )
 
 
-def said(request) -> list[str]:
+def conversation_texts(request) -> list[str]:
     """What the user and the model said until then, without the CLI's own reminders."""
     texts = []
     for message in request.messages:
@@ -34,7 +34,7 @@ def said(request) -> list[str]:
     return [text for text in texts if not text.startswith("<system-reminder>")]
 
 
-def kept(place, environ, model, prompt, **conversation):
+def hold_stored_turn(place, environ, model, prompt, **conversation):
     """A working turn whose session is kept; each call has a home, and a directory, of its own."""
     tree = place / f"clone-{uuid4()}"
     tree.mkdir()
@@ -50,13 +50,13 @@ def test_a_session_goes_on_in_another_home_and_clone_from_its_end_or_from_a_mess
 ):
     store, name = _Shared(), str(uuid4())
     with answering(Turn("One."), Turn("Two."), Turn("Three.")) as model:
-        first = kept(tmp_path, environ, model, "First?", store=store, session_id=name)
+        first = hold_stored_turn(tmp_path, environ, model, "First?", store=store, session_id=name)
         at = [entry["uuid"] for entry in store.entries[name] if entry["type"] == "assistant"][-1]
-        second = kept(tmp_path, environ, model, "Second?", store=store, resume=name)
-        kept(tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=at)
+        second = hold_stored_turn(tmp_path, environ, model, "Second?", store=store, resume=name)
+        hold_stored_turn(tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=at)
     assert (first.session_id, second.session_id, second.text) == (name, name, "Two.")
-    assert said(model.script.requests[1]) == ["First?", "One.", "Second?"]
-    assert said(model.script.requests[2]) == ["First?", "One.", "Third?"]
+    assert conversation_texts(model.script.requests[1]) == ["First?", "One.", "Second?"]
+    assert conversation_texts(model.script.requests[2]) == ["First?", "One.", "Third?"]
     assert second.cost.usd == first.cost.usd > 0
     ids = [entry["uuid"] for entry in store.entries[name] if "uuid" in entry]
     assert len(ids) == len(set(ids)) >= 6
@@ -73,25 +73,30 @@ def test_a_session_goes_on_whatever_leaf_the_cli_last_named(tmp_path, environ):
         return [entry["uuid"] for entry in store.entries[name] if entry["type"] == "assistant"][-1]
 
     with answering(Turn("One."), Turn("Two."), Turn("Three.")) as model:
-        kept(tmp_path, environ, model, "First?", store=store, session_id=name)
+        hold_stored_turn(tmp_path, environ, model, "First?", store=store, session_id=name)
         note = {
             "type": "system", "subtype": "stop_hook_summary", "uuid": str(uuid4()), "parentUuid": last(),
             "sessionId": name, "timestamp": "2026-01-02T03:04:05.000Z",
         }  # fmt: skip
-        named = {
+        last_prompt = {
             "type": "last-prompt",
             "leafUuid": note["uuid"],
             "sessionId": name,
             "lastPrompt": "First?",
         }
-        store.entries[name] += [note, named]
-        kept(tmp_path, environ, model, "Second?", store=store, resume=name, resume_at=last())
+        store.entries[name] += [note, last_prompt]
+        hold_stored_turn(
+            tmp_path, environ, model, "Second?", store=store, resume=name, resume_at=last()
+        )
         entries = store.entries[name]
-        first = entries.index(named) + 1
+        first = entries.index(last_prompt) + 1
         entries[first:] = [entry for entry in entries[first:] if entry["type"] != "last-prompt"]
-        third = kept(tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=last())
+        third = hold_stored_turn(
+            tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=last()
+        )
     assert (
-        said(model.script.requests[2]) == ["First?", "One.", "Second?", "Two.", "Third?"]
+        conversation_texts(model.script.requests[2])
+        == ["First?", "One.", "Second?", "Two.", "Third?"]
         and third.text == "Three."
     )
 
@@ -113,7 +118,7 @@ class _Shared(InMemorySessionStore):
 
 def test_a_session_that_is_not_there_is_an_error(tmp_path, environ):
     with answering(Turn("One.")) as model, pytest.raises(AgentError, match="is not there"):
-        kept(tmp_path, environ, model, "First?", store=_Shared(), resume=str(uuid4()))
+        hold_stored_turn(tmp_path, environ, model, "First?", store=_Shared(), resume=str(uuid4()))
     assert model.api.log == []
 
 
@@ -129,10 +134,13 @@ def test_a_picture_goes_with_the_prompt(tmp_path, environ):
     pictures = [
         block["source"] for block in blocks if isinstance(block, dict) and block["type"] == "image"
     ]
-    assert [(each["media_type"], base64.b64decode(each["data"])) for each in pictures] == [
+    assert [(source["media_type"], base64.b64decode(source["data"])) for source in pictures] == [
         ("image/png", PNG)
     ]
-    assert session.turn.prompt in said(model.script.requests[0]) and ending.status == "done"
+    assert (
+        session.turn.prompt in conversation_texts(model.script.requests[0])
+        and ending.status == "done"
+    )
     assert notes.events[0]["images"] == [{"media_type": "image/png", "bytes": len(PNG)}]
 
 
@@ -161,12 +169,12 @@ def test_tools_of_a_named_server_are_there_and_a_slow_start_is_waited_for(
 ):
     code = f"import time; time.sleep({slow_s})\n{SERVER}"
     server = {"command": sys.executable, "args": ["-c", code], "env": {"TOKEN": "for-the-server"}}
-    told = []
+    steps = []
     calls = [ToolUse(f"mcp__db__{name}", {"path": "/etc"}) for name in ("ask", "drop")]
     with answering(Turn(*calls), Turn("Done.")) as model:
         session = session_in(
             tmp_path, model.base_url, environ, schema=None, working=True, tools=tools, mcp_servers={"db": server},
-            watch=told.append,
+            watch=steps.append,
         )  # fmt: skip
         ending, notes = hold(session)
     results = [
@@ -181,4 +189,4 @@ def test_tools_of_a_named_server_are_there_and_a_slow_start_is_waited_for(
         "for-the-server",
     ]
     if slow_s:  # the other one is waited for, too, where others use the machine
-        assert told[0].text == "waiting for the MCP server db to start"
+        assert steps[0].text == "waiting for the MCP server db to start"

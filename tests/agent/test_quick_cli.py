@@ -29,13 +29,15 @@ itself.
 """
 
 
-def plain(noted: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in one.items() if name not in ITS_OWN} for one in noted]
+def plain(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in event.items() if name not in ITS_OWN} for event in events
+    ]
 
 
 def results(notes: Notes) -> dict[str, Any]:
     """What is read of the result: how it ended, and what was used."""
-    (result,) = (one for one in notes.events if one["type"] == "result")
+    (result,) = (event for event in notes.events if event["type"] == "result")
     names = (
         "subtype",
         "is_error",
@@ -116,13 +118,13 @@ WRITES = [
 ]
 
 
-def both(
-    tmp_path: Path, environ: dict[str, str], script: list[Step], going_on: str = "", **more: Any
+def run_with_both(
+    tmp_path: Path, environ: dict[str, str], script: list[Step], going_on: str = "", **changes: Any
 ) -> list[tuple[Any, ...]]:
     """What a turn leaves with the stand-in, and with the CLI itself; with a prompt to go on with,
     what the next turn of the session leaves.
     """
-    seen = []
+    endings = []
     for name, path in {
         "quick": environ["PATH"],
         "real": environ["PATH"].removeprefix(f"{sdk_alone.QUICK}:"),
@@ -130,66 +132,83 @@ def both(
         with answering(*script) as model:
             place = tmp_path / name
             place.mkdir()
-            kept = StoredSession(store=InMemorySessionStore(), session_id=str(uuid4()))
-            about = more | ({"session": kept} if more.get("working") else {})
+            session = StoredSession(store=InMemorySessionStore(), session_id=str(uuid4()))
+            options = changes | ({"session": session} if changes.get("working") else {})
             environment = environ | {"PATH": path}
-            ending, notes = hold(session_in(place, model.base_url, environment, **about))
+            ending, notes = hold(session_in(place, model.base_url, environment, **options))
             if going_on:
-                later = StoredSession(store=kept.store, resume=kept.session_id)
-                about |= {"session": later, "prompt": going_on}
-                ending, notes = hold(session_in(place, model.base_url, environment, **about))
-        asked = [
-            (told_of(one.body["messages"]), one.body["model"], one.body["stream"], one.tool_names)
-            for one in model.script.requests
+                later = StoredSession(store=session.store, resume=session.session_id)
+                options |= {"session": later, "prompt": going_on}
+                ending, notes = hold(session_in(place, model.base_url, environment, **options))
+        requests = [
+            (
+                plain_blocks(request.body["messages"]),
+                request.body["model"],
+                request.body["stream"],
+                request.tool_names,
+            )
+            for request in model.script.requests
         ]
         assert "You judge." in model.script.requests[0].system_text
-        seen.append(
+        endings.append(
             (
                 outcome(ending),
-                told(notes),
+                split_usage(notes),
                 plain(notes.hooks),
                 results(notes),
-                asked,
-                transcript(kept, place),
+                requests,
+                transcript(session, place),
             )
         )
-    return [json.loads(json.dumps(each).replace("/real/", "/quick/")) for each in seen]
+    return [
+        json.loads(json.dumps(ending_facts).replace("/real/", "/quick/"))
+        for ending_facts in endings
+    ]
 
 
-def told(notes: Notes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def split_usage(notes: Notes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The events of usage, in their order, and all others, in theirs, without the result.
 
     The CLI may run a tool while the model's stream is still open: then what the tool returned is
     told before the usage of the answer that called it, and otherwise after it. So the order between
     the two says nothing.
     """
-    events = [one for one in plain(notes.events) if one["type"] != "result"]
-    others = [
-        one for one in events if one["type"] != "usage" and one.get("subtype") != "thinking_tokens"
+    events = [event for event in plain(notes.events) if event["type"] != "result"]
+    other_events = [
+        event
+        for event in events
+        if event["type"] != "usage" and event.get("subtype") != "thinking_tokens"
     ]
-    return [one for one in events if one["type"] == "usage"], others
+    return [event for event in events if event["type"] == "usage"], other_events
 
 
-def transcript(kept: StoredSession, place: Path) -> list[Any]:
+def transcript(session: StoredSession, place: Path) -> list[Any]:
     """The messages of the kept session, in the order in which each follows another."""
-    key = {"project_key": project_key_for_directory(place / "tree"), "session_id": kept.session_id}
-    entries = asyncio.run(kept.store.load(key)) or []
-    return [told_of([one["message"]]) for one in entries if one["type"] in ("user", "assistant")]
+    key = {
+        "project_key": project_key_for_directory(place / "tree"),
+        "session_id": session.session_id,
+    }
+    entries = asyncio.run(session.store.load(key)) or []
+    return [
+        plain_blocks([entry["message"]])
+        for entry in entries
+        if entry["type"] in ("user", "assistant")
+    ]
 
 
-def told_of(messages: list[dict[str, Any]]) -> list[Any]:
+def plain_blocks(messages: list[dict[str, Any]]) -> list[Any]:
     """What was said and answered: without the CLI's own reminders, texts of its tools, and marks
     for caching.
     """
     blocks = [
-        (one["role"], block)
-        for one in messages
+        (message["role"], block)
+        for message in messages
         for block in (
-            [{"type": "text", "text": one["content"]}]
-            if isinstance(one["content"], str)
-            else one["content"]
+            [{"type": "text", "text": message["content"]}]
+            if isinstance(message["content"], str)
+            else message["content"]
         )
-        if one["role"] != "system"
+        if message["role"] != "system"
     ]
     fields = ("type", "text", "thinking", "name", "input", "is_error")
     return [
@@ -200,7 +219,7 @@ def told_of(messages: list[dict[str, Any]]) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_judges_turn_leaves_the_same(name, tmp_path, environ, quick_agents):
-    quick, real = both(tmp_path, environ, SCRIPTS[name], tools=("Read", "Grep"))
+    quick, real = run_with_both(tmp_path, environ, SCRIPTS[name], tools=("Read", "Grep"))
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
 
@@ -211,8 +230,8 @@ def test_an_answer_that_is_sent_back_once_leaves_the_same(tmp_path, environ, qui
     again.
     """
     steps = [answer({"ok": False}), answer({"ok": False})]
-    quick, real = both(
-        tmp_path, environ, steps, objection=lambda given: "" if given["ok"] else "It must be ok."
+    quick, real = run_with_both(
+        tmp_path, environ, steps, objection=lambda answer: "" if answer["ok"] else "It must be ok."
     )
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
@@ -224,17 +243,19 @@ def test_an_answer_that_is_sent_back_once_leaves_the_same(tmp_path, environ, qui
 @pytest.mark.parametrize("name", ENDED)
 def test_a_turn_without_an_answer_ends_the_same(name, tmp_path, environ, quick_agents):
     script, status, detail = ENDED[name]
-    quick, real = both(tmp_path, environ, script, tools=("Read", "Grep"))
+    quick, real = run_with_both(tmp_path, environ, script, tools=("Read", "Grep"))
     assert (real[0][:2], detail in real[0][2]) == ([status, None], True)
     assert quick[0][:1] + quick[0][2:] == real[0][:1] + real[0][2:]  # the ending
-    assert [one["hook"] for one in quick[2]] == [one["hook"] for one in real[2]]
+    assert [event["hook"] for event in quick[2]] == [event["hook"] for event in real[2]]
     assert quick[3] == real[3]
     assert [stream for _, _, stream, _ in quick[4]] == [stream for _, _, stream, _ in real[4]]
 
 
 @pytest.mark.slow
 def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
-    quick, real = both(tmp_path, environ, WRITES, tools=("Write",), schema=None, working=True)
+    quick, real = run_with_both(
+        tmp_path, environ, WRITES, tools=("Write",), schema=None, working=True
+    )
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
     assert [(tmp_path / name / "tree/new/a.txt").read_text() for name in ("quick", "real")] == [
@@ -247,8 +268,8 @@ def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
 def test_a_session_that_goes_on_leaves_the_same(tmp_path, environ, quick_agents):
     write = ToolUse("Write", {"file_path": "b.txt", "content": "b"})
     steps = [*WRITES, Turn(Thinking("So?"), Text("On."), write), Turn(Text("Done again."))]
-    about = {"tools": ("Write",), "schema": None, "working": True}
-    quick, real = both(tmp_path, environ, steps, going_on="Go on.", **about)
+    options = {"tools": ("Write",), "schema": None, "working": True}
+    quick, real = run_with_both(tmp_path, environ, steps, going_on="Go on.", **options)
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
 

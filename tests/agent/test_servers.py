@@ -20,19 +20,19 @@ from vibe_gate.secrets import Redactor
 LONG = "s3cr3t " * 800
 
 
-def started(folder, code: str, **server: str) -> subprocess.CompletedProcess[str]:
+def run_watched(folder, code: str, **server: str) -> subprocess.CompletedProcess[str]:
     """The program as the CLI would start it, to its end."""
-    kept = mcp_servers.watched_servers(
+    server_command = mcp_servers.watched_servers(
         {"docs": {"command": sys.executable, "args": ["-c", code], **server}}, folder
     )["docs"]
-    argv = [kept["command"], *kept["args"]]
+    argv = [server_command["command"], *server_command["args"]]
     return subprocess.run(argv, input="asked", capture_output=True, text=True, check=False)
 
 
-def why(folder, redact=str, **told: str) -> str:
-    told = {"name": "docs", "status": "failed", **told}
+def failure_sentence_of(folder, redact=str, **state: str) -> str:
+    state = {"name": "docs", "status": "failed", **state}
     return mcp_servers.failure_sentence(
-        mcp_servers.server_states(["docs"], [told], folder, redact).failed
+        mcp_servers.server_states(["docs"], [state], folder, redact).failed
     ).partition("MCP server ")[2]
 
 
@@ -40,13 +40,16 @@ def test_a_server_speaks_as_before_and_its_end_is_kept(tmp_path):
     code = (
         "import sys; print(input()); print('\\x1b[31mfirst\\nlast', file=sys.stderr); sys.exit(7)"
     )
-    done = started(tmp_path, code)
-    assert (done.stdout, done.stderr) == ("asked\n", "")
-    assert why(tmp_path) == "docs (exit code 7) did not start. Details: docs: [31mfirst | last"
+    result = run_watched(tmp_path, code)
+    assert (result.stdout, result.stderr) == ("asked\n", "")
+    assert (
+        failure_sentence_of(tmp_path)
+        == "docs (exit code 7) did not start. Details: docs: [31mfirst | last"
+    )
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "sentence_end"),
     [
         ("import sys; sys.exit('Traceback:\\n  File \"a.py\", line 1\\nNo module named docs')",
          "1) did not start. Details: docs: Traceback: | File \"a.py\", line 1 | No module named docs"),
@@ -54,16 +57,16 @@ def test_a_server_speaks_as_before_and_its_end_is_kept(tmp_path):
         (f"import sys; print('{LONG}\\nend', file=sys.stderr)", "0) did not start. Details: docs: end"),
     ],
 )  # fmt: skip
-def test_the_reason_is_its_exit_code_and_its_last_whole_lines(tmp_path, code, said):
-    started(tmp_path, code)
-    assert why(tmp_path) == f"docs (exit code {said}"
+def test_the_reason_is_its_exit_code_and_its_last_whole_lines(tmp_path, code, sentence_end):
+    run_watched(tmp_path, code)
+    assert failure_sentence_of(tmp_path) == f"docs (exit code {sentence_end}"
 
 
 def test_a_secret_is_redacted_before_what_was_said_is_put_on_one_line_and_cut(tmp_path):
     secret = "pq\x01hunter2\ncorrect-horse-battery"
     redact = Redactor({"DB_PASSWORD": secret}).text
-    started(tmp_path, f"import sys; print('no login with', {secret!r}, file=sys.stderr)")
-    assert why(tmp_path, redact).startswith(
+    run_watched(tmp_path, f"import sys; print('no login with', {secret!r}, file=sys.stderr)")
+    assert failure_sentence_of(tmp_path, redact).startswith(
         "docs (exit code 0) did not start. Details: docs: no login with [redacted:"
     )
     for filler in ("", "x" * (MAX_DETAIL - 70)):
@@ -79,19 +82,22 @@ def test_what_a_server_left_holding_its_pipes_does_not_delay_its_error(tmp_path)
     (tmp_path / "mcp-docs.exit").write_text("1\n")
     assert mcp_servers.server_states(["docs"], [], tmp_path, str).starting == ("docs",)
     os.utime(tmp_path / "mcp-docs.exit", (0, time.time() - 2 * mcp_servers.ENDED_S))
-    assert why(tmp_path, status="pending") == "docs (exit code 1) did not start."
-    told = [{"name": "docs", "status": "connected"}]
-    assert mcp_servers.server_states(["docs"], told, tmp_path, str) == mcp_servers.ServerStates()
+    assert failure_sentence_of(tmp_path, status="pending") == "docs (exit code 1) did not start."
+    states = [{"name": "docs", "status": "connected"}]
+    assert mcp_servers.server_states(["docs"], states, tmp_path, str) == mcp_servers.ServerStates()
 
 
 def test_what_has_no_program_is_told_in_the_words_of_claude_code(tmp_path):
     server = {"type": "http", "url": "http://127.0.0.1:9"}
     assert mcp_servers.watched_servers({"docs": server}, tmp_path) == {"docs": server}
     assert (
-        why(tmp_path, error="ECONNREFUSED")
+        failure_sentence_of(tmp_path, error="ECONNREFUSED")
         == "docs (no connection) did not start. Details: docs: ECONNREFUSED"
     )
-    assert why(tmp_path, status="needs-auth") == "docs (it asks for a login) did not start."
+    assert (
+        failure_sentence_of(tmp_path, status="needs-auth")
+        == "docs (it asks for a login) did not start."
+    )
     assert mcp_servers.server_states(
         ["docs", "db"], [{"name": "db", "status": "connected"}], tmp_path, str
     ).starting == ("docs",)

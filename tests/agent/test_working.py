@@ -40,8 +40,8 @@ def work_in(place: Path, base_url: str, environ, **changes):
     """A working session in a folder like a run's workspace, below a folder named .git."""
     tree = place / ".git" / "workspaces" / "tree"
     tree.mkdir(parents=True, exist_ok=True)
-    more = {"folder": tree, "schema": None, "working": True, "tools": TOOLS, "prompt": "Work."}
-    return session_in(place, base_url, environ, **(more | changes))
+    defaults = {"folder": tree, "schema": None, "working": True, "tools": TOOLS, "prompt": "Work."}
+    return session_in(place, base_url, environ, **(defaults | changes))
 
 
 def failed(notes: Notes) -> list[tuple[str, bool]]:
@@ -163,7 +163,7 @@ def test_a_subagent_is_held_by_the_same_guard(tmp_path, environ):
         session = work_in(tmp_path, model.base_url, environ, tools=("Agent", "Write"))
         ending, _ = hold(session)
     assert ending.status == "done" and files(session.turn.folder) == ["in.py"]
-    assert [each["tool_name"] for each in ending.permission_denials] == ["Write"]
+    assert [denial["tool_name"] for denial in ending.permission_denials] == ["Write"]
 
 
 def test_each_answer_says_what_it_used_and_todos_their_text(tmp_path, environ):
@@ -204,7 +204,7 @@ def test_the_program_starts_behind_what_the_wall_gives(tmp_path, environ):
 
 
 def test_a_watcher_hears_everything_in_order(tmp_path, environ):
-    heard = []
+    events = []
     update = ToolUse("TaskUpdate", {"taskId": "1", "status": "completed"})
     steps = (
         Turn(write("a.py"), write("/out")),
@@ -219,12 +219,14 @@ def test_a_watcher_hears_everything_in_order(tmp_path, environ):
             tmp_path,
             model.base_url,
             environ,
-            watch=heard.append,
+            watch=events.append,
             disallowed_tools=("Bash(git push *)",),
         )
         hold(session)
-    told = [(step.kind, step.tool or step.text, step.ok) for step in heard if step.kind != "usage"]
-    assert told == [
+    summaries = [
+        (step.kind, step.tool or step.text, step.ok) for step in events if step.kind != "usage"
+    ]
+    assert summaries == [
         ("tool.started", "Write", None), ("tool.ended", "Write", True),
         ("tool.started", "Write", None), ("tool.ended", "Write", False),
         ("tool.started", "TaskCreate", None), ("tool.ended", "TaskCreate", True), ("todo", "One", None),
@@ -232,7 +234,7 @@ def test_a_watcher_hears_everything_in_order(tmp_path, environ):
         ("tool.started", "Bash", None), ("tool.ended", "Bash", False),
         ("tool.started", "Bash", None), ("tool.ended", "Bash", False),
     ]  # fmt: skip
-    assert [step.tokens["output"] for step in heard if step.kind == "usage"] == [20] * 6
+    assert [step.tokens["output"] for step in events if step.kind == "usage"] == [20] * 6
 
 
 @pytest.mark.parametrize("kind", ["tool.started", "tool.ended"])
@@ -269,7 +271,7 @@ def test_a_watcher_may_wait_and_may_stop_at_what_an_answer_used(tmp_path, enviro
 LONG = Turn(bash("echo $$ > pid; tail -f /dev/null"), write("b.py"))
 
 
-async def stopped(session, model, how):
+async def run_interrupted(session, model, interrupt):
     """Its end, after `how(session, running)` once its second request has come and something is
     under way.
     """
@@ -277,7 +279,7 @@ async def stopped(session, model, how):
     while len(model.script.requests) < 2:
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.7)
-    await asyncio.to_thread(how, session, running)
+    await asyncio.to_thread(interrupt, session, running)
     return await asyncio.wait_for(running, 200)
 
 
@@ -295,7 +297,7 @@ def test_a_turn_is_stopped_from_outside(tmp_path, environ, step):
     with answering(Turn(write("a.py")), step) as model:
         session = work_in(tmp_path, model.base_url, environ)
         ending = asyncio.run(
-            stopped(session, model, lambda session, _: session.turn.stop.abort("Enough."))
+            run_interrupted(session, model, lambda session, _: session.turn.stop.abort("Enough."))
         )
     assert (ending.status, ending.detail) == ("aborted", "Enough.")
     assert (
@@ -309,7 +311,7 @@ def test_cancelling_and_the_clock_leave_no_command_running(tmp_path, environ):
     with answering(Turn(write("a.py")), LONG) as model, pytest.raises(asyncio.CancelledError):
         session = work_in(tmp_path, model.base_url, environ)
         asyncio.run(
-            stopped(
+            run_interrupted(
                 session,
                 model,
                 lambda _, running: running.get_loop().call_soon_threadsafe(running.cancel),
@@ -324,7 +326,7 @@ def test_cancelling_and_the_clock_leave_no_command_running(tmp_path, environ):
 # Held: recorded, paid for, sealed.
 
 
-def held(place: Path, model, environ, *, budget=1.0, **changes):
+def run_recorded_turn(place: Path, model, environ, *, budget=1.0, **changes):
     """(its end, the run's folder, what was spent) of a working turn that is recorded, through a
     gateway.
     """
@@ -349,21 +351,22 @@ def held(place: Path, model, environ, *, budget=1.0, **changes):
         end,
         folder / end.folder,
         spent,
-        [each["data"] for each in events if each["type"] == "node.status"],
+        [event["data"] for event in events if event["type"] == "node.status"],
     )
 
 
-def made_of(tree: Path):
-    def made(record):
+def added_files_in(tree: Path):
+    def describe_change(record):
         sides = {
             path: record.keep_content("after", (tree / path).read_bytes()) for path in files(tree)
         }
         changed = tuple(
-            TurnFile(path=path, change_type="added", after=kept) for path, kept in sides.items()
+            TurnFile(path=path, change_type="added", after=content)
+            for path, content in sides.items()
         )
         return TurnChange(patch=b"".join(path.encode() + b"\n" for path in sides), files=changed)
 
-    return made
+    return describe_change
 
 
 def test_a_turn_that_its_watcher_stopped_is_sealed_with_what_came_before(tmp_path, environ):
@@ -373,9 +376,11 @@ def test_a_turn_that_its_watcher_stopped_is_sealed_with_what_came_before(tmp_pat
 
     tree = tmp_path / ".git" / "workspaces" / "tree"
     with answering(Turn(write("a.py"), write("db/b.py"), write("c.py")), DONE) as model:
-        end, folder, spent, said = held(tmp_path, model, environ, watch=watch, change=made_of(tree))
+        end, folder, spent, statuses = run_recorded_turn(
+            tmp_path, model, environ, watch=watch, change=added_files_in(tree)
+        )
     summary = json.loads((folder / "summary.json").read_text())
-    assert (end.status, summary["status"], said[-1]["status"]) == (
+    assert (end.status, summary["status"], statuses[-1]["status"]) == (
         "aborted",
         "aborted",
         "CANCELLED",
@@ -410,7 +415,7 @@ def test_a_home_that_cannot_be_written_is_an_end_with_its_name(tmp_path, environ
         return ()
 
     with answering(DONE) as model:
-        end, *_ = held(tmp_path, model, environ, wall=delete)
+        end, *_ = run_recorded_turn(tmp_path, model, environ, wall=delete)
     assert end.status == "died"
     assert "homes/" in end.detail and end.detail.endswith(
         "cannot be written: No such file or directory."
@@ -418,17 +423,17 @@ def test_a_home_that_cannot_be_written_is_an_end_with_its_name(tmp_path, environ
 
 
 def test_what_cannot_be_said_of_a_turn_leaves_it_sealed(tmp_path, environ):
-    def made(record):
+    def fail_without_git(record):
         raise OSError("no git")
 
     with answering(DONE) as model, pytest.raises(OSError, match="no git"):
-        held(tmp_path, model, environ, change=made)
+        run_recorded_turn(tmp_path, model, environ, change=fail_without_git)
     assert len(list(tmp_path.rglob("turn-001/summary.json"))) == 1
 
 
 def test_a_session_has_a_ceiling_of_its_own_below_the_budget_of_the_run(tmp_path, environ):
     dear = Usage(input_tokens=1000, output_tokens=9_000)  # 0.092 USD
     with answering(*(Turn(bash("true"), usage=dear) for _ in range(3)), repeat_last=True) as model:
-        end, _, spent, _ = held(tmp_path, model, environ, max_cost_usd=0.19)
+        end, _, spent, _ = run_recorded_turn(tmp_path, model, environ, max_cost_usd=0.19)
     assert (end.status, end.detail) == ("budget", "The budget of this session is reached.")
     assert 0.09 < spent.usd <= 0.19

@@ -164,12 +164,12 @@ class Description:
 
     def operation(self, method: str, path: str) -> Operation | None:
         """The operation that a request means, the most literal path first."""
-        found = [
+        candidates = [
             Operation(method, template, match.groupdict(), methods[method.lower()])
             for expression, template, methods in self._paths
             if method.lower() in methods and (match := expression.fullmatch(path))
         ]
-        return min(found, key=lambda operation: operation.path.count("{"), default=None)
+        return min(candidates, key=lambda operation: operation.path.count("{"), default=None)
 
     def flaws_of_request(
         self, operation: Operation, path: str, query: Mapping[str, str], body: bytes
@@ -180,15 +180,20 @@ class Description:
             return []
         request = self._request(operation, path, query, body)
         flaws = [_reason(error) for error in self._api.iter_request_errors(request)]
-        known = {self._resolved(each)["name"] for each in operation.described.get("parameters", [])}
-        flaws += [f"unknown query parameter {name}" for name in query if name not in known]
+        parameter_names = {
+            self._resolved(parameter)["name"]
+            for parameter in operation.described.get("parameters", [])
+        }
+        flaws += [
+            f"unknown query parameter {name}" for name in query if name not in parameter_names
+        ]
         described = operation.described.get("requestBody")
         if body and described is None:
             flaws.append("a body where none is described")
         elif body and not flaws:
             schema = self._resolved(described)["content"]["application/json"]["schema"]
             flaws += [
-                f"unknown field {where}" for where in self._unknown(json.loads(body), [schema], "")
+                f"unknown field {place}" for place in self._unknown(json.loads(body), [schema], "")
             ]
         if not flaws:
             self._right.add(looked_at)
@@ -203,7 +208,7 @@ class Description:
         described = operation.described["responses"].get(str(status))
         if described is None:
             schema = self._schemas["validation-error" if status == 422 else "basic-error"]
-            return [f"unknown field {where}" for where in self._unknown(body, [schema], "")]
+            return [f"unknown field {place}" for place in self._unknown(body, [schema], "")]
         content = self._resolved(described).get("content")
         if content is None:
             return [] if body is None else ["a body where none is described"]
@@ -215,7 +220,7 @@ class Description:
         request = self._request(operation, path, {}, b"")
         flaws = [_reason(error) for error in self._api.iter_response_errors(request, response)]
         schema = content["application/json"]["schema"]
-        flaws += [f"unknown field {where}" for where in self._unknown(body, [schema], "")]
+        flaws += [f"unknown field {place}" for place in self._unknown(body, [schema], "")]
         if not flaws:
             self._right.add(looked_at)
         return flaws
@@ -267,21 +272,21 @@ class Description:
 
     def _resolved(self, schema: Json) -> Json:
         while "$ref" in schema:
-            found: Json = self._spec
+            target: Json = self._spec
             for part in schema["$ref"].removeprefix("#/").split("/"):
-                found = found[part]
-            schema = found
+                target = target[part]
+            schema = target
         return schema
 
-    def _unknown(self, value: Json, schemas: Iterable[Json], where: str) -> list[str]:
+    def _unknown(self, value: Json, schemas: Iterable[Json], place: str) -> list[str]:
         """The places of fields that none of the schemas has."""
-        flat = [each for schema in schemas for each in self._alternatives(schema)]
+        flat = [alternative for schema in schemas for alternative in self._alternatives(schema)]
         if isinstance(value, list):
             items = [schema["items"] for schema in flat if "items" in schema]
             return [
-                each
+                unknown_place
                 for index, item in enumerate(value)
-                for each in self._unknown(item, items, f"{where}[{index}]")
+                for unknown_place in self._unknown(item, items, f"{place}[{index}]")
             ]
         if not isinstance(value, dict) or any(
             schema.get("additionalProperties") for schema in flat
@@ -293,22 +298,22 @@ class Description:
                 fields.setdefault(name, []).append(described)
         if not fields:
             return []
-        found = [f"{where}.{name}" for name in value if name not in fields]
+        places = [f"{place}.{name}" for name in value if name not in fields]
         for name in value.keys() & fields.keys():
-            found += self._unknown(value[name], fields[name], f"{where}.{name}")
-        return found
+            places += self._unknown(value[name], fields[name], f"{place}.{name}")
+        return places
 
     def _alternatives(self, schema: Json) -> Iterator[Json]:
         schema = self._resolved(schema)
-        branches = [each for key in ("allOf", "anyOf", "oneOf") for each in schema.get(key, [])]
+        branches = [branch for key in ("allOf", "anyOf", "oneOf") for branch in schema.get(key, [])]
         yield schema
         for branch in branches:
-            for each in self._alternatives(branch):
+            for alternative in self._alternatives(branch):
                 # A branch that only adds a condition is open on paper; what it conditions is not.
-                closed = "properties" in schema and "additionalProperties" in each
+                closed = "properties" in schema and "additionalProperties" in alternative
                 yield {
                     key: value
-                    for key, value in each.items()
+                    for key, value in alternative.items()
                     if not (closed and key == "additionalProperties")
                 }
 
@@ -316,7 +321,7 @@ class Description:
 def _reason(error: Exception) -> str:
     inner = getattr(error.__cause__, "schema_errors", None)
     return (
-        "; ".join(f"{each.json_path}: {each.message[:200]}" for each in inner)
+        "; ".join(f"{cause.json_path}: {cause.message[:200]}" for cause in inner)
         if inner
         else f"{error}: {error.__cause__}"
     )
@@ -329,8 +334,8 @@ def _expression(path: str) -> re.Pattern[str]:
 def _allow_null_in_enums(schema: Json) -> None:
     # OpenAPI 3.0.3 wants null in the list of a nullable enum; GitHub leaves it out.
     if isinstance(schema, list):
-        for each in schema:
-            _allow_null_in_enums(each)
+        for child in schema:
+            _allow_null_in_enums(child)
     if isinstance(schema, dict):
         if (
             schema.get("nullable")
@@ -338,8 +343,8 @@ def _allow_null_in_enums(schema: Json) -> None:
             and None not in schema["enum"]
         ):
             schema["enum"].append(None)
-        for each in schema.values():
-            _allow_null_in_enums(each)
+        for child in schema.values():
+            _allow_null_in_enums(child)
 
 
 def _complete(spec: Json) -> None:
@@ -355,7 +360,9 @@ def _complete(spec: Json) -> None:
                 described["nullable"] = True
     simple = copy.deepcopy(schemas["pull-request"])
     simple["properties"] = {
-        name: each for name, each in simple["properties"].items() if name not in _ONLY_IN_FULL
+        name: described_property
+        for name, described_property in simple["properties"].items()
+        if name not in _ONLY_IN_FULL
     }
     simple["required"] = [name for name in simple["required"] if name not in _ONLY_IN_FULL]
     schemas["pull-request-simple"] = simple

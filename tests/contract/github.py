@@ -20,7 +20,7 @@ Faults, for the next `times` requests (None: all) of an operation (`"*"`: any):
 
     github.fail("PATCH", "*", 403, headers={"retry-after": "60"}, message="You have exceeded a secondary rate limit.")
     github.fail("GET", "*", 502, times=2, body=b"<html>")                           # any bytes, or JSON
-    github.fail("POST", COMMENTS, cut="before")      # the connection is reset, nothing happened ("after": it did)
+    github.fail("POST", COMMENTS, cut_when="before")      # the connection is reset, nothing happened ("after": it did)
     github.fail("POST", COMMENTS, 502, after=True)   # it happened, and the answer is a 502
     github.fail("GET", "*", delay=0.2)               # a slow answer, otherwise as always
 """
@@ -42,7 +42,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from contract import graphql
 from contract.description import Description
-from contract.operations import NOT_BY_INTEGRATION, Answer, Asked, Operations, Refused
+from contract.operations import NOT_BY_INTEGRATION, Answer, CheckedRequest, Operations, Refused
 from contract.state import ActionsRun, Comment, Pull, Reaction, Review, ReviewComment, anchors_of
 
 Json = Any
@@ -92,7 +92,7 @@ class Fault:
     headers: Mapping[str, str]
     body: Json
     after: bool
-    cut: str
+    cut_when: str
     delay: float
 
     def meets(self, method: str, template: str) -> bool:
@@ -101,12 +101,12 @@ class Fault:
 
 @dataclass
 class Reply:
-    """Bytes that go back; `cut`: none do."""
+    """Bytes that go back; `is_cut`: none do."""
 
     status: int
     headers: dict[str, str]
     body: bytes
-    cut: bool = False
+    is_cut: bool = False
 
 
 class LoopbackGitHub(Operations):
@@ -158,11 +158,11 @@ class LoopbackGitHub(Operations):
         self.tokens[token] = f"{slug}[bot]"
         return token
 
-    def add_pull(self, number: int = 7, *, diff: str = "", **more: Any) -> Pull:
-        """A pull request; `diff` (unified) says where review comments may stand, more: fields of
-        `Pull`.
+    def add_pull(self, number: int = 7, *, diff: str = "", **fields: Any) -> Pull:
+        """A pull request; `diff` (unified) says where review comments may stand, `fields` are those
+        of `Pull`.
         """
-        values = {"base_sha": "b" * 40, "head_sha": "a" * 40, "anchors": anchors_of(diff)} | more
+        values = {"base_sha": "b" * 40, "head_sha": "a" * 40, "anchors": anchors_of(diff)} | fields
         self.pulls[number] = Pull(number, **values)
         return self.pulls[number]
 
@@ -173,9 +173,9 @@ class LoopbackGitHub(Operations):
         self.comments.append(comment)
         return comment
 
-    def add_actions_run(self, head_sha: str, id: int = 4711, **more: str) -> ActionsRun:
+    def add_actions_run(self, head_sha: str, id: int = 4711, **fields: str) -> ActionsRun:
         """A run of a workflow at this commit, ended unless it is said otherwise."""
-        self.actions_runs.append(ActionsRun(id, head_sha, **more))
+        self.actions_runs.append(ActionsRun(id, head_sha, **fields))
         return self.actions_runs[-1]
 
     def add_review(
@@ -188,13 +188,13 @@ class LoopbackGitHub(Operations):
         return review
 
     def add_review_comment(
-        self, number: int, author: str | None, body: str, **more: Any
+        self, number: int, author: str | None, body: str, **fields: Any
     ) -> ReviewComment:
-        """A comment at a line by somebody; more: fields of `ReviewComment`, `line=None` for an
+        """A comment at a line by somebody; `fields` are those of `ReviewComment`, `line=None` for an
         outdated one.
         """
         values = {"path": "a.py", "line": 1, "side": "RIGHT", "start_line": None, "start_side": None, "review": None,
-                  "commit": self.pulls[number].head_sha} | more  # fmt: skip
+                  "commit": self.pulls[number].head_sha} | fields  # fmt: skip
         comment = ReviewComment(
             id=self.new_id(),
             number=number,
@@ -226,7 +226,7 @@ class LoopbackGitHub(Operations):
         message: str = "",
         body: Json = None,
         after: bool = False,
-        cut: str = "",
+        cut_when: str = "",
         delay: float = 0.0,
     ) -> None:
         """Let the next `times` requests of an operation fail; later calls come after earlier
@@ -238,7 +238,7 @@ class LoopbackGitHub(Operations):
                 "documentation_url": "https://docs.github.example",
             }
         self._faults.append(
-            Fault(method, path, status, times, headers or {}, body, after, cut, delay)
+            Fault(method, path, status, times, headers or {}, body, after, cut_when, delay)
         )
 
     def limit(
@@ -271,29 +271,34 @@ class LoopbackGitHub(Operations):
             path = urlsplit(target).path
             operation = _DESCRIPTION.operation(method, path.removeprefix(self._base))
             fault = self._fault(method, operation.path if operation else path)
-            if fault and not fault.after and fault.cut != "after" and (fault.status or fault.cut):
+            if (
+                fault
+                and not fault.after
+                and fault.cut_when != "after"
+                and (fault.status or fault.cut_when)
+            ):
                 reply = _faulty(fault)
             else:
                 reply = self._right(method, target, headers, body)
-                if fault and (fault.status or fault.cut):
+                if fault and (fault.status or fault.cut_when):
                     reply = _faulty(fault)
-            self.log.append(Entry(method, target, 0 if reply.cut else reply.status))
+            self.log.append(Entry(method, target, 0 if reply.is_cut else reply.status))
         if fault and fault.delay:
             time.sleep(fault.delay)
         return reply
 
     def _fault(self, method: str, template: str) -> Fault | None:
-        found = next((fault for fault in self._faults if fault.meets(method, template)), None)
-        if found and found.times is not None:
-            found.times -= 1
-        return found
+        fault = next((fault for fault in self._faults if fault.meets(method, template)), None)
+        if fault and fault.times is not None:
+            fault.times -= 1
+        return fault
 
     def _right(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         parts = urlsplit(target)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         path = parts.path.removeprefix(self._base)
         try:
-            login = self._who(headers, method, parts.path)
+            login = self._login_of(headers, method, parts.path)
             if parts.path == self._graphql:
                 token = headers.get("Authorization", "").partition(" ")[2]
                 return _reply(self._graph(login, token, body))
@@ -304,18 +309,20 @@ class LoopbackGitHub(Operations):
         except Refused as refused:
             return _reply(Answer(refused.status, refused.body(), headers=refused.headers))
 
-    def _who(self, headers: Mapping[str, str], method: str, path: str) -> str:
+    def _login_of(self, headers: Mapping[str, str], method: str, path: str) -> str:
         token = headers.get("Authorization", "").partition(" ")[2]
         if token not in self.tokens:
             raise Refused(401, "Bad credentials")
-        wanted = next((permissions for part, permissions in _ACCEPTED.items() if part in path), "")
-        refused = token in self.read_only or set(wanted.split("; ")) <= self.lacking
+        required_permissions = next(
+            (permissions for part, permissions in _ACCEPTED.items() if part in path), ""
+        )
+        refused = token in self.read_only or set(required_permissions.split("; ")) <= self.lacking
         if refused and method != "GET" and path != self._graphql:
-            raise Refused(403, NOT_BY_INTEGRATION, permissions=wanted)
+            raise Refused(403, NOT_BY_INTEGRATION, permissions=required_permissions)
         return self.tokens[token]
 
     def _graph(self, login: str, token: str, body: bytes) -> Answer:
-        asked = json.loads(body)
+        request = json.loads(body)
         roots = {
             "Query": {"viewer": {"login": login}, "repository": self._repository_of},
             "Mutation": {
@@ -329,12 +336,13 @@ class LoopbackGitHub(Operations):
         }
         try:
             return Answer(
-                200, {"data": graphql.answer(asked["query"], asked.get("variables") or {}, roots)}
+                200,
+                {"data": graphql.answer(request["query"], request.get("variables") or {}, roots)},
             )
         except Refused:
             name = (
                 "unresolveReviewThread"
-                if "unresolveReviewThread" in asked["query"]
+                if "unresolveReviewThread" in request["query"]
                 else "resolveReviewThread"
             )
             error = {"type": "FORBIDDEN", "message": NOT_BY_INTEGRATION, "path": [name]}
@@ -348,7 +356,7 @@ class LoopbackGitHub(Operations):
             return None
         return {
             "pullRequest": lambda number: {
-                "reviewThreads": lambda **given: self._threads(number, **given),
+                "reviewThreads": lambda **arguments: self._threads(number, **arguments),
                 "closingIssuesReferences": lambda first: {
                     "nodes": self.closed_issues.get(number, [])[:first]
                 },
@@ -356,14 +364,14 @@ class LoopbackGitHub(Operations):
         }
 
     def _threads(self, number: int, first: int, after: str | None = None) -> Json:
-        found = [
-            self._review_thread(each)
-            for each in self.review_comments
-            if each.number == number and not each.reply_to
+        threads = [
+            self._review_thread(comment)
+            for comment in self.review_comments
+            if comment.number == number and not comment.reply_to
         ]
         start, end = int(after or 0), int(after or 0) + first
-        page = {"hasNextPage": end < len(found), "endCursor": str(end)}
-        return {"nodes": found[start:end], "pageInfo": page, "totalCount": len(found)}
+        page = {"hasNextPage": end < len(threads), "endCursor": str(end)}
+        return {"nodes": threads[start:end], "pageInfo": page, "totalCount": len(threads)}
 
     def _review_thread(self, comment: ReviewComment) -> Json:
         inner = {
@@ -378,7 +386,7 @@ class LoopbackGitHub(Operations):
     def _set_thread(self, token: str, thread: str, resolved: bool) -> Json:
         if token in self.read_only or "contents=write" in self.lacking:
             raise Refused(403, NOT_BY_INTEGRATION)
-        comment = next(each for each in self.review_comments if f"T_{each.id}" == thread)
+        comment = next(comment for comment in self.review_comments if f"T_{comment.id}" == thread)
         comment.resolved = resolved
         self.writes += 1
         return {"thread": self._review_thread(comment)}
@@ -391,15 +399,17 @@ class LoopbackGitHub(Operations):
         if operation is None or act is None:
             self.violations.append(f"{method} {path}: no such operation here")
             raise Refused(404, "Not Found")
-        named = f"{operation.values.get('owner')}/{operation.values.get('repo')}"
-        if "owner" in operation.values and unquote(named).lower() != self.repository.lower():
+        repository = f"{operation.values.get('owner')}/{operation.values.get('repo')}"
+        if "owner" in operation.values and unquote(repository).lower() != self.repository.lower():
             raise Refused(404, "Not Found")
         try:
             flaws = _DESCRIPTION.flaws_of_request(operation, path, query, body)
             if flaws:
                 self.violations += [f"{method} {path}: {flaw}" for flaw in flaws]
                 raise Refused(422, "Invalid request.", [])
-            answer = act(Asked(login, operation, query, json.loads(body) if body else None))
+            answer = act(
+                CheckedRequest(login, operation, query, json.loads(body) if body else None)
+            )
             self.writes += method != "GET"
         except Refused as refused:
             answer = Answer(refused.status, refused.body())
@@ -411,19 +421,21 @@ class LoopbackGitHub(Operations):
 
     def _page(self, answer: Answer, path: str, query: Mapping[str, str]) -> None:
         size, page = min(int(query.get("per_page", 30)), 100), int(query.get("page", 1))
-        whole = answer.body
-        last = max(1, -(-len(whole) // size))
-        answer.body = [answer.shape(each) for each in whole[(page - 1) * size : page * size]]
+        items = answer.body
+        last = max(1, -(-len(items) // size))
+        answer.body = [answer.shape(item) for item in items[(page - 1) * size : page * size]]
         if answer.inside:
-            answer.body = {"total_count": len(whole), answer.inside: answer.body}
+            answer.body = {"total_count": len(items), answer.inside: answer.body}
         links = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
-        wanted = (["prev", "first"] if page > 1 else []) + (["next", "last"] if page < last else [])
-        shown = [
+        relations = (["prev", "first"] if page > 1 else []) + (
+            ["next", "last"] if page < last else []
+        )
+        link_values = [
             f'<{self.url}{path}?{urlencode(dict(query) | {"page": links[name]})}>; rel="{name}"'
-            for name in wanted
+            for name in relations
         ]
-        if shown:
-            answer.headers["Link"] = ", ".join(shown)
+        if link_values:
+            answer.headers["Link"] = ", ".join(link_values)
 
 
 def _faulty(fault: Fault) -> Reply:
@@ -432,7 +444,7 @@ def _faulty(fault: Fault) -> Reply:
         fault.status or 0,
         {"Content-Type": "application/json", **fault.headers},
         body,
-        cut=bool(fault.cut),
+        is_cut=bool(fault.cut_when),
     )
 
 
@@ -467,7 +479,7 @@ def _handler(github: LoopbackGitHub) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             reply = github.answer(self.command, self.path, self.headers, body)  # type: ignore[arg-type]
-            if reply.cut:
+            if reply.is_cut:
                 self._reset()
                 return
             self.send_response_only(reply.status)

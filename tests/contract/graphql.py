@@ -50,14 +50,14 @@ class Field(NamedTuple):
 
 
 def _types(text: str) -> dict[str, dict[str, Field]]:
-    found = {}
+    types = {}
     for name, body in re.findall(r"type (\w+) \{(.*?)\}", text, re.S):
         fields = re.findall(r"(\w+)(?:\(([^)]*)\))?: (\[?\w+\]?!?)", body)
-        found[name] = {
-            field: Field(dict(re.findall(r"(\w+): (\w+!?)", given)), kind)
-            for field, given, kind in fields
+        types[name] = {
+            field: Field(dict(re.findall(r"(\w+): (\w+!?)", arguments)), kind)
+            for field, arguments, kind in fields
         }
-    return found
+    return types
 
 
 TYPES = _types(SCHEMA)
@@ -85,7 +85,7 @@ def answer(query: str, variables: Mapping[str, Json], roots: Mapping[str, Json])
 
 
 def _resolve(kind: str, value: Json, selections: list[Selection]) -> Json:
-    made = {}
+    data = {}
     for name, arguments, inner in selections:
         field = TYPES[kind].get(name)
         if field is None:
@@ -94,32 +94,34 @@ def _resolve(kind: str, value: Json, selections: list[Selection]) -> Json:
         of = field.type.strip("[]!")
         if (of in TYPES) != bool(inner):
             raise Unfit(f"Field '{name}' of type '{field.type}' has the wrong selection")
-        held = value[name](**arguments) if callable(value[name]) else value[name]
-        if of in TYPES and held is not None:
-            held = (
-                [_resolve(of, one, inner) for one in held]
-                if isinstance(held, list)
-                else _resolve(of, held, inner)
+        result = value[name](**arguments) if callable(value[name]) else value[name]
+        if of in TYPES and result is not None:
+            result = (
+                [_resolve(of, element, inner) for element in result]
+                if isinstance(result, list)
+                else _resolve(of, result, inner)
             )
-        made[name] = held
-    return made
+        data[name] = result
+    return data
 
 
-def _check(wanted: Mapping[str, str], given: Mapping[str, Json], where: str) -> None:
+def _check(types: Mapping[str, str], values: Mapping[str, Json], place: str) -> None:
     """Hold arguments, or the fields of an input, to their types."""
     missing = [
-        name for name, kind in wanted.items() if kind.endswith("!") and given.get(name) is None
+        name for name, kind in types.items() if kind.endswith("!") and values.get(name) is None
     ]
-    if missing or set(given) - set(wanted):
-        raise Unfit(f"{where} takes {wanted}, not {given}")
-    if where.endswith(("Threads", ".comments")) and not {"first", "last"} & set(given):
-        raise Unfit(f"You must provide a `first` or `last` value to properly paginate `{where}`")
-    for name, value in given.items():
-        kind = wanted[name].rstrip("!")
+    if missing or set(values) - set(types):
+        raise Unfit(f"{place} takes {types}, not {values}")
+    if place.endswith(("Threads", ".comments")) and not {"first", "last"} & set(values):
+        raise Unfit(f"You must provide a `first` or `last` value to properly paginate `{place}`")
+    for name, value in values.items():
+        kind = types[name].rstrip("!")
         if kind in TYPES:
-            _check({field: each.type for field, each in TYPES[kind].items()}, value, kind)
+            _check(
+                {field: definition.type for field, definition in TYPES[kind].items()}, value, kind
+            )
         elif value is not None and type(value) is not _SCALARS[kind]:
-            raise Unfit(f"{where}: {name} is no {kind}: {value!r}")
+            raise Unfit(f"{place}: {name} is no {kind}: {value!r}")
 
 
 class _Reader:
@@ -137,10 +139,10 @@ class _Reader:
                 n for n, t in declared.items() if not t.endswith("!")
             }:
                 raise Unfit(f"declared {declared}, given {dict(self._variables)}")
-        found = self._selections()
+        selections = self._selections()
         if self._tokens:
             raise Unfit(f"Parse error at {self._tokens[0]}")
-        return kind, found
+        return kind, selections
 
     def _declared(self) -> Iterator[tuple[str, str]]:
         self._take("(")
@@ -155,27 +157,27 @@ class _Reader:
         self._take(")")
 
     def _selections(self) -> list[Selection]:
-        found = []
+        selections = []
         self._take("{")
         while self._tokens[0] != "}":
             name = self._take()
             arguments = self._arguments("(", ")") if self._tokens[0] == "(" else {}
-            found.append(
+            selections.append(
                 Selection(name, arguments, self._selections() if self._tokens[0] == "{" else [])
             )
         self._take("}")
-        return found
+        return selections
 
     def _arguments(self, begin: str, end: str) -> dict[str, Json]:
-        found = {}
+        arguments = {}
         self._take(begin)
         while self._tokens[0] != end:
             name = self._take()
             self._take(":")
-            found[name] = self._value()
+            arguments[name] = self._value()
             _ = self._tokens[0] == "," and self._take()
         self._take(end)
-        return found
+        return arguments
 
     def _value(self) -> Json:
         if self._tokens[0] == "{":
@@ -185,7 +187,7 @@ class _Reader:
             return self._variables.get(self._take())
         return token.strip('"') if token.startswith('"') else int(token)
 
-    def _take(self, wanted: str = "") -> str:
-        if not self._tokens or (wanted and self._tokens[0] != wanted):
-            raise Unfit(f"Parse error: {wanted or 'more'} expected at {self._tokens[:1]}")
+    def _take(self, expected: str = "") -> str:
+        if not self._tokens or (expected and self._tokens[0] != expected):
+            raise Unfit(f"Parse error: {expected or 'more'} expected at {self._tokens[:1]}")
         return self._tokens.pop(0)

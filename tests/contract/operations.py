@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 @dataclass
-class Asked:
+class CheckedRequest:
     """A request after everything about its form was found right."""
 
     login: str
@@ -98,9 +98,9 @@ class Operations:
         self.permissions: dict[str, str] = {}
         self._moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         self._last_id = 1000
-        self.table: dict[tuple[str, str], Callable[[Asked], Answer]] = self._table()
+        self.table: dict[tuple[str, str], Callable[[CheckedRequest], Answer]] = self._table()
 
-    def _table(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
+    def _table(self) -> dict[tuple[str, str], Callable[[CheckedRequest], Answer]]:
         repo = "/repos/{owner}/{repo}"
         return {
             ("GET", "/user"): self._user,
@@ -115,7 +115,7 @@ class Operations:
             ("POST", f"{repo}/issues/comments/{{comment_id}}/reactions"): self._react,
             ("GET", f"{repo}/issues/{{issue_number}}/comments"): self._list_comments,
             ("POST", f"{repo}/issues/{{issue_number}}/comments"): self._create_comment,
-            ("GET", f"{repo}/pulls/{{pull_number}}"): lambda asked: Answer(200, self.shapes.pull(self._pull(asked))),
+            ("GET", f"{repo}/pulls/{{pull_number}}"): lambda request: Answer(200, self.shapes.pull(self._pull(request))),
             ("GET", f"{repo}/pulls/{{pull_number}}/comments"): self._list_review_comments,
             ("PATCH", f"{repo}/pulls/comments/{{comment_id}}"): self._edit_review_comment,
             ("GET", f"{repo}/pulls/comments/{{comment_id}}/reactions"): self._list_reactions,
@@ -137,13 +137,15 @@ class Operations:
 
     # Who and what
 
-    def _user(self, asked: Asked) -> Answer:
-        if asked.app:
+    def _user(self, request: CheckedRequest) -> Answer:
+        if request.app:
             raise Refused(403, NOT_BY_INTEGRATION)
-        return Answer(200, self.shapes.user(asked.login, "private-user", user_view_type="private"))
+        return Answer(
+            200, self.shapes.user(request.login, "private-user", user_view_type="private")
+        )
 
-    def _permission(self, asked: Asked) -> Answer:
-        login = unquote(asked.operation.values["username"])
+    def _permission(self, request: CheckedRequest) -> Answer:
+        login = unquote(request.operation.values["username"])
         role = self.permissions.get(login)
         if role is None:
             raise Refused(404, f"{login} is not a user")
@@ -152,54 +154,54 @@ class Operations:
             200, {"permission": _READS.get(role, "read"), "role_name": role, "user": user}
         )
 
-    def _pull(self, asked: Asked) -> Pull:
-        return self._pull_of(asked.number("pull_number"))
+    def _pull(self, request: CheckedRequest) -> Pull:
+        return self._pull_of(request.number("pull_number"))
 
     def _pull_of(self, number: int) -> Pull:
         if number not in self.pulls:
             raise Refused(404, "Not Found")
         return self.pulls[number]
 
-    def _pulls_of(self, asked: Asked) -> Answer:
-        sha = asked.operation.values["commit_sha"]
-        found = [
+    def _pulls_of(self, request: CheckedRequest) -> Answer:
+        sha = request.operation.values["commit_sha"]
+        pulls = [
             pull
             for pull in self.pulls.values()
             if pull.head_sha == sha or sha in dict(pull.commits)
         ]
         return Answer(
-            200, [self.shapes.pull(pull, "pull-request-simple") for pull in found], pages=True
+            200, [self.shapes.pull(pull, "pull-request-simple") for pull in pulls], pages=True
         )
 
-    def _commits(self, asked: Asked) -> Answer:
-        pull = self._pull(asked)
+    def _commits(self, request: CheckedRequest) -> Answer:
+        pull = self._pull(request)
         commits = pull.commits or [(pull.head_sha, pull.author)]
-        return Answer(200, [self.shapes.commit(*each) for each in commits], pages=True)
+        return Answer(200, [self.shapes.commit(*commit) for commit in commits], pages=True)
 
     # Check runs
 
-    def _run(self, asked: Asked) -> CheckRun:
-        return _found(self.check_runs, asked.number("check_run_id"))
+    def _run(self, request: CheckedRequest) -> CheckRun:
+        return _find_by_id(self.check_runs, request.number("check_run_id"))
 
-    def _show_check_run(self, asked: Asked) -> Answer:
-        return Answer(200, self.shapes.check_run(self._run(asked)))
+    def _show_check_run(self, request: CheckedRequest) -> Answer:
+        return Answer(200, self.shapes.check_run(self._run(request)))
 
-    def _create_check_run(self, asked: Asked) -> Answer:
-        if not asked.app:
+    def _create_check_run(self, request: CheckedRequest) -> Answer:
+        if not request.app:
             raise Refused(403, "You must authenticate via a GitHub App.")
-        run = CheckRun(self.new_id(), asked.login, {})
-        self._take(run, asked.body)
+        run = CheckRun(self.new_id(), request.login, {})
+        self._take(run, request.body)
         self.check_runs.append(run)
         return Answer(201, self.shapes.check_run(run))
 
-    def _update_check_run(self, asked: Asked) -> Answer:
-        run = self._run(asked)
-        if asked.login != run.app:
+    def _update_check_run(self, request: CheckedRequest) -> Answer:
+        run = self._run(request)
+        if request.login != run.app:
             raise Refused(
                 403,
                 "Invalid app_id `0` - check run can only be modified by the GitHub App that created it.",
             )
-        self._take(run, asked.body)
+        self._take(run, request.body)
         return Answer(200, self.shapes.check_run(run))
 
     def _take(self, run: CheckRun, body: Json) -> None:
@@ -217,30 +219,32 @@ class Operations:
             run.sent["output"] = run.output | output
         run.annotations += annotations
 
-    def _check_runs(self, asked: Asked) -> Answer:
-        found = [
-            run for run in self.check_runs if run.sent["head_sha"] == asked.operation.values["ref"]
+    def _check_runs(self, request: CheckedRequest) -> Answer:
+        runs = [
+            run
+            for run in self.check_runs
+            if run.sent["head_sha"] == request.operation.values["ref"]
         ]
-        if name := asked.query.get("check_name"):
-            found = [run for run in found if run.sent["name"] == name]
-        if asked.query.get("filter", "latest") == "latest":
-            found = list({(run.app, run.sent["name"]): run for run in found}.values())
+        if name := request.query.get("check_name"):
+            runs = [run for run in runs if run.sent["name"] == name]
+        if request.query.get("filter", "latest") == "latest":
+            runs = list({(run.app, run.sent["name"]): run for run in runs}.values())
         return Answer(
             200,
-            [self.shapes.check_run(run) for run in reversed(found)],
+            [self.shapes.check_run(run) for run in reversed(runs)],
             pages=True,
             inside="check_runs",
         )
 
     # Runs of workflows
 
-    def _show_actions_run(self, asked: Asked) -> Answer:
+    def _show_actions_run(self, request: CheckedRequest) -> Answer:
         return Answer(
-            200, self.shapes.actions_run(_found(self.actions_runs, asked.number("run_id")))
+            200, self.shapes.actions_run(_find_by_id(self.actions_runs, request.number("run_id")))
         )
 
-    def _rerun(self, asked: Asked) -> Answer:
-        run = _found(self.actions_runs, asked.number("run_id"))
+    def _rerun(self, request: CheckedRequest) -> Answer:
+        run = _find_by_id(self.actions_runs, request.number("run_id"))
         if run.status != "completed":
             raise Refused(403, "This workflow is already running")
         run.again += 1
@@ -248,89 +252,91 @@ class Operations:
 
     # Comments of the conversation
 
-    def _comment(self, asked: Asked) -> Comment:
-        return _found(self.comments, asked.number("comment_id"))
+    def _comment(self, request: CheckedRequest) -> Comment:
+        return _find_by_id(self.comments, request.number("comment_id"))
 
-    def _list_comments(self, asked: Asked) -> Answer:
-        number = asked.number("issue_number")
+    def _list_comments(self, request: CheckedRequest) -> Answer:
+        number = request.number("issue_number")
         if number not in self.issues:
             self._pull_of(number)
-        found = [each for each in self.comments if each.number == number]
-        return Answer(200, found, pages=True, shape=self.shapes.comment)
+        comments = [comment for comment in self.comments if comment.number == number]
+        return Answer(200, comments, pages=True, shape=self.shapes.comment)
 
-    def _create_comment(self, asked: Asked) -> Answer:
-        number = self._pull_of(asked.number("issue_number")).number
-        _limit_body("IssueComment", asked.body["body"])
+    def _create_comment(self, request: CheckedRequest) -> Answer:
+        number = self._pull_of(request.number("issue_number")).number
+        _limit_body("IssueComment", request.body["body"])
         now = self.now()
-        comment = Comment(self.new_id(), number, asked.login, asked.body["body"], now, now)
+        comment = Comment(self.new_id(), number, request.login, request.body["body"], now, now)
         self.comments.append(comment)
         return Answer(201, self.shapes.comment(comment))
 
-    def _edit_comment(self, asked: Asked) -> Answer:
-        comment = self._comment(asked)
-        _own(asked, comment.author)
-        _limit_body("IssueComment", asked.body["body"])
-        comment.body, comment.updated = asked.body["body"], self.now()
+    def _edit_comment(self, request: CheckedRequest) -> Answer:
+        comment = self._comment(request)
+        _refuse_foreign_author(request, comment.author)
+        _limit_body("IssueComment", request.body["body"])
+        comment.body, comment.updated = request.body["body"], self.now()
         return Answer(200, self.shapes.comment(comment))
 
-    def _delete_comment(self, asked: Asked) -> Answer:
-        comment = self._comment(asked)
-        _own(asked, comment.author)
+    def _delete_comment(self, request: CheckedRequest) -> Answer:
+        comment = self._comment(request)
+        _refuse_foreign_author(request, comment.author)
         self.comments.remove(comment)
         return Answer(204)
 
-    def _react(self, asked: Asked) -> Answer:
-        reaction = (self._comment(asked).id, asked.login, asked.body["content"])
-        known = reaction in self.reactions
-        self.reactions += [] if known else [reaction]
+    def _react(self, request: CheckedRequest) -> Answer:
+        reaction = (self._comment(request).id, request.login, request.body["content"])
+        is_repeated = reaction in self.reactions
+        self.reactions += [] if is_repeated else [reaction]
         values = {
             "id": self.new_id(),
-            "user": self.shapes.user(asked.login),
+            "user": self.shapes.user(request.login),
             "content": reaction[2],
         }
         return Answer(
-            200 if known else 201, values | {"node_id": "REA_1", "created_at": self.now()}
+            200 if is_repeated else 201, values | {"node_id": "REA_1", "created_at": self.now()}
         )
 
     # Reviews and comments at lines
 
-    def _list_reviews(self, asked: Asked) -> Answer:
-        number = self._pull(asked).number
+    def _list_reviews(self, request: CheckedRequest) -> Answer:
+        number = self._pull(request).number
         return Answer(
             200,
-            [self.shapes.review(each) for each in self.reviews if each.number == number],
+            [self.shapes.review(review) for review in self.reviews if review.number == number],
             pages=True,
         )
 
-    def _create_review(self, asked: Asked) -> Answer:
-        pull, body = self._pull(asked), asked.body
+    def _create_review(self, request: CheckedRequest) -> Answer:
+        pull, body = self._pull(request), request.body
         if not body.get("body"):
             raise Refused(422, "Unprocessable Entity", ["Body can't be blank"])
         _limit_body("PullRequestReview", body["body"])
-        for each in body["comments"]:
-            self._check_anchor(pull, each)
+        for comment in body["comments"]:
+            self._check_anchor(pull, comment)
         commit = body["commit_id"]
         review = Review(
-            self.new_id(), pull.number, asked.login, "COMMENTED", commit, body["body"], self.now()
+            self.new_id(), pull.number, request.login, "COMMENTED", commit, body["body"], self.now()
         )
         self.reviews.append(review)
-        self.review_comments += [self._review_comment(each, review) for each in body["comments"]]
+        self.review_comments += [
+            self._review_comment(comment, review) for comment in body["comments"]
+        ]
         return Answer(200, self.shapes.review(review))
 
-    def _list_review_comments(self, asked: Asked) -> Answer:
-        number = self._pull(asked).number
-        found = [
-            self.shapes.review_comment(each)
-            for each in self.review_comments
-            if each.number == number
+    def _list_review_comments(self, request: CheckedRequest) -> Answer:
+        number = self._pull(request).number
+        comments = [
+            self.shapes.review_comment(comment)
+            for comment in self.review_comments
+            if comment.number == number
         ]
-        return Answer(200, found, pages=True)
+        return Answer(200, comments, pages=True)
 
-    def _list_reactions(self, asked: Asked) -> Answer:
-        found = _found(self.review_comments, asked.number("comment_id")).reactions
-        if content := asked.query.get("content"):
-            found = [each for each in found if each.content == content]
-        return Answer(200, found, pages=True, shape=self.shapes.reaction)
+    def _list_reactions(self, request: CheckedRequest) -> Answer:
+        reactions = _find_by_id(self.review_comments, request.number("comment_id")).reactions
+        if content := request.query.get("content"):
+            reactions = [reaction for reaction in reactions if reaction.content == content]
+        return Answer(200, reactions, pages=True, shape=self.shapes.reaction)
 
     def _review_comment(self, sent: Json, review: Review) -> ReviewComment:
         side = sent.get("side", "RIGHT")
@@ -349,18 +355,18 @@ class Operations:
             created=self.now(),
         )
 
-    def _edit_review_comment(self, asked: Asked) -> Answer:
-        comment = _found(self.review_comments, asked.number("comment_id"))
-        _own(asked, comment.author)
-        _limit_body("PullRequestReviewComment", asked.body["body"])
-        comment.body = asked.body["body"]
+    def _edit_review_comment(self, request: CheckedRequest) -> Answer:
+        comment = _find_by_id(self.review_comments, request.number("comment_id"))
+        _refuse_foreign_author(request, comment.author)
+        _limit_body("PullRequestReviewComment", request.body["body"])
+        comment.body = request.body["body"]
         return Answer(200, self.shapes.review_comment(comment))
 
     def _check_anchor(self, pull: Pull, sent: Json) -> None:
         _limit_body("PullRequestReviewComment", sent["body"])
         path, side = sent["path"], sent.get("side", "RIGHT")
         errors = []
-        if path not in {known for known, _, _ in pull.anchors}:
+        if path not in {anchored_path for anchored_path, _, _ in pull.anchors}:
             errors.append("pull_request_review_thread.path is invalid")
         hunk = pull.anchors.get((path, side, sent.get("line")))
         if hunk is None:
@@ -380,7 +386,7 @@ class Operations:
             raise Refused(422, "Unprocessable Entity", errors)
 
 
-def _found(things: list[Any], number: int) -> Any:
+def _find_by_id(things: list[Any], number: int) -> Any:
     for thing in things:
         if thing.id == number:
             return thing
@@ -398,8 +404,8 @@ def _limit_body(resource: str, body: str) -> None:
         raise Refused(422, "Validation Failed", [error])
 
 
-def _own(asked: Asked, author: str | None) -> None:
-    if asked.login != author:
+def _refuse_foreign_author(request: CheckedRequest, author: str | None) -> None:
+    if request.login != author:
         raise Refused(
-            403, NOT_BY_INTEGRATION if asked.app else "Must have admin rights to Repository."
+            403, NOT_BY_INTEGRATION if request.app else "Must have admin rights to Repository."
         )

@@ -131,23 +131,23 @@ def anchors_of(diff: str) -> dict[tuple[str, str, int], int]:
     """Where a unified diff lets review comments stand: (path, side, line) -> number of the hunk."""
     anchors: dict[tuple[str, str, int], int] = {}
     before = after = ""
-    left = right = hunk = 0
+    left_line = right_line = hunk = 0
     for line in diff.splitlines():
         if match := _HUNK.match(line):
-            left, right, hunk = int(match[1]), int(match[2]), hunk + 1
-        elif not left and not right and line.startswith("--- "):
+            left_line, right_line, hunk = int(match[1]), int(match[2]), hunk + 1
+        elif not left_line and not right_line and line.startswith("--- "):
             before = line[6:].rstrip("\t")
-        elif not left and not right and line.startswith("+++ "):
+        elif not left_line and not right_line and line.startswith("+++ "):
             after = line[6:].rstrip("\t") if line != "+++ /dev/null" else before
         elif line.startswith("diff --git "):
-            left = right = 0
-        elif (left or right) and line[:1] in {" ", "-", "+", ""}:
+            left_line = right_line = 0
+        elif (left_line or right_line) and line[:1] in {" ", "-", "+", ""}:
             if line[:1] != "+":
-                anchors[after, "LEFT", left] = hunk
-                left += 1
+                anchors[after, "LEFT", left_line] = hunk
+                left_line += 1
             if line[:1] != "-":
-                anchors[after, "RIGHT", right] = hunk
-                right += 1
+                anchors[after, "RIGHT", right_line] = hunk
+                right_line += 1
     return anchors
 
 
@@ -161,7 +161,7 @@ class Shapes:
         self._repository = repository
         self.site = f"{api.removesuffix('/api/v3')}/{repository}"
 
-    def user(self, login: str | None, kind: str = "simple-user", **more: Json) -> Json:
+    def user(self, login: str | None, kind: str = "simple-user", **fields: Json) -> Json:
         """An account; None where it is gone."""
         if login is None:
             return None
@@ -177,7 +177,7 @@ class Shapes:
                 "url": f"{self._root}/users/{name}",
                 "html_url": f"{site}/{name}",
                 **{link: f"{self._root}/users/{name}/{link}" for link in links},
-                **more,
+                **fields,
             },
         )
 
@@ -348,8 +348,8 @@ class Shapes:
         )
 
     def _rollup(self, comment: ReviewComment, url: str) -> Json:
-        given = Counter(each.content for each in comment.reactions)
-        counts = {content: given[content] for content in CONTENTS}
+        tally = Counter(reaction.content for reaction in comment.reactions)
+        counts = {content: tally[content] for content in CONTENTS}
         return self._filled(
             "reaction-rollup",
             {"url": f"{url}/reactions", "total_count": len(comment.reactions), **counts},

@@ -72,17 +72,17 @@ def forge(opened: Callable[..., Forge]) -> Forge:
 def run() -> Callable[..., CheckRun]:
     """A check run with so many annotations."""
 
-    def run(count: int = 0, **more: Any) -> CheckRun:
-        found = tuple(
+    def run(count: int = 0, **fields: Any) -> CheckRun:
+        annotations = tuple(
             CheckAnnotation("a.py", line, line, "warning", f"finding {line}")
             for line in range(1, count + 1)
         )
-        said = {
+        texts = {
             "title": "1 criterion failed",
             "summary": "Details",
             "text": "",
             "conclusion": "failure",
         }
-        return CheckRun(**(said | more), annotations=found)
+        return CheckRun(**(texts | fields), annotations=annotations)
 
     return run

@@ -17,8 +17,8 @@ CREATE = "/repos/{owner}/{repo}/check-runs"
 UPDATE = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
 
 
-def lines(github: LoopbackGitHub) -> list[int]:
-    return [each["start_line"] for each in github.check_runs[0].annotations]
+def annotated_lines(github: LoopbackGitHub) -> list[int]:
+    return [annotation["start_line"] for annotation in github.check_runs[0].annotations]
 
 
 @pytest.mark.parametrize(("count", "writes"), [(0, 1), (50, 1), (51, 2), (400, 8)])
@@ -26,12 +26,13 @@ def test_annotations_go_fifty_at_a_time(
     github: LoopbackGitHub, forge: Forge, run: Callable[..., object], count: int, writes: int
 ) -> None:
     posted = forge.check_run(HEAD, "gate", run(count, text="More", conclusion="action_required"))
-    [made] = github.check_runs
-    assert lines(github) == list(range(1, count + 1))
-    assert (made.sent["status"], made.sent["conclusion"]) == ("completed", "action_required")
-    assert made.output == {"title": "1 criterion failed", "summary": "Details", "text": "More"}
+    [check_run] = github.check_runs
+    assert annotated_lines(github) == list(range(1, count + 1))
+    assert check_run.sent["status"] == "completed"
+    assert check_run.sent["conclusion"] == "action_required"
+    assert check_run.output == {"title": "1 criterion failed", "summary": "Details", "text": "More"}
     assert (posted.url, posted.missing, posted.reason) == (
-        f"{github.server_url}/octo/hello/runs/{made.id}",
+        f"{github.server_url}/octo/hello/runs/{check_run.id}",
         0,
         "",
     )
@@ -52,8 +53,8 @@ def test_until_the_last_batch_there_is_no_conclusion(
     "fault",
     [
         {"status": 422, "message": "Invalid request."},
-        {"cut": "before"},
-        {"cut": "after"},
+        {"cut_when": "before"},
+        {"cut_when": "after"},
         {"status": 502},
     ],
 )
@@ -71,10 +72,10 @@ def test_annotations_that_are_lost_do_not_keep_the_conclusion_back_and_are_never
     posted = forge.check_run(HEAD, "gate", run(120))
     assert (posted.missing, bool(posted.reason)) == ({"middle": 70, "last": 20}[batch], True)
     assert github.check_runs[0].sent["conclusion"] == "failure"
-    assert lines(github) == sorted(set(lines(github)))
+    assert annotated_lines(github) == sorted(set(annotated_lines(github)))
 
 
-@pytest.mark.parametrize("fault", [{"cut": "after"}, {"status": 502}])
+@pytest.mark.parametrize("fault", [{"cut_when": "after"}, {"status": 502}])
 def test_a_check_run_is_not_made_twice(
     github: LoopbackGitHub, forge: Forge, run: Callable[..., object], fault: dict[str, object]
 ) -> None:
@@ -90,8 +91,8 @@ def test_a_first_batch_that_is_refused_leaves_the_conclusion_alone(
     github.fail("POST", CREATE, 422, message="Invalid request.")
     posted = forge.check_run(HEAD, "gate", run(120))
     assert (posted.missing, "Invalid request." in posted.reason) == (120, True)
-    [made] = github.check_runs
-    assert (made.sent["status"], made.sent["conclusion"], made.annotations) == (
+    [check_run] = github.check_runs
+    assert (check_run.sent["status"], check_run.sent["conclusion"], check_run.annotations) == (
         "completed",
         "failure",
         [],

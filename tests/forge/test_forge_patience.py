@@ -49,10 +49,10 @@ def test_a_comment_that_fails_for_ever_is_given_up_and_then_all_is_tried_once(
 ) -> None:
     comments = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
     github.fail("*", comments, 502, times=None, delay=0.05)
-    rest = RestClient(
+    client = RestClient(
         github.url, github.token, network=read_network({}), backoff_s=0.05, failures_s=0.6
     )
-    with Forge(rest, "octo/hello") as forge:
+    with Forge(client, "octo/hello") as forge:
         forge.login()
         requests = []
         for _ in range(5):

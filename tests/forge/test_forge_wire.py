@@ -75,7 +75,7 @@ def test_a_limit_is_never_taken_for_an_apps_token(github: LoopbackGitHub, forge:
 # No answer
 
 
-@pytest.mark.parametrize("fault", [{"status": 502}, {"cut": "before"}], ids=["502", "cut"])
+@pytest.mark.parametrize("fault", [{"status": 502}, {"cut_when": "before"}], ids=["502", "cut"])
 def test_a_read_is_tried_again(
     github: LoopbackGitHub, forge: Forge, waits: list[float], fault: dict[str, str]
 ) -> None:

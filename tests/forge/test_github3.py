@@ -17,7 +17,7 @@ UNDESCRIBED = {"active_lock_reason": None, "assignees": []}  # optional in GitHu
 
 
 @pytest.fixture
-def rest(github: LoopbackGitHub) -> RestClient:
+def client(github: LoopbackGitHub) -> RestClient:
     return RestClient(github.url, github.token, network=read_network({}))
 
 
@@ -30,30 +30,30 @@ def rest(github: LoopbackGitHub) -> RestClient:
     ],
 )
 def test_an_account_that_is_gone_is_more_than_its_object_bears(
-    github: LoopbackGitHub, rest: RestClient, github3_class: type, path: str
+    github: LoopbackGitHub, client: RestClient, github3_class: type, path: str
 ) -> None:
     github.add_comment(7, None, "gone")
     github.add_review(7, None)
     github.add_review_comment(7, None, "gone")
-    [answer] = rest.items(f"/repos/octo/hello{path}", "read a list")
+    [answer] = client.items(f"/repos/octo/hello{path}", "read a list")
     with pytest.raises(TypeError, match=GONE):
-        github3_class(answer | RENDERED, rest.once)
+        github3_class(answer | RENDERED, client.once)
 
 
 def test_a_pull_request_whose_author_is_gone_is_more_than_its_object_bears(
-    github: LoopbackGitHub, rest: RestClient
+    github: LoopbackGitHub, client: RestClient
 ) -> None:
     github.add_pull(8, author=None)
-    answer = rest.get("/repos/octo/hello/pulls/8", "read a pull request")
+    answer = client.get("/repos/octo/hello/pulls/8", "read a pull request")
     with pytest.raises(TypeError, match=GONE):
-        ShortPullRequest(answer | RENDERED | UNDESCRIBED, rest.once)
+        ShortPullRequest(answer | RENDERED | UNDESCRIBED, client.once)
 
 
 def test_a_check_run_whose_app_is_gone_is_more_than_its_object_bears(
-    github: LoopbackGitHub, rest: RestClient
+    github: LoopbackGitHub, client: RestClient
 ) -> None:
     body = {"name": "gate", "head_sha": "a" * 40}
-    answer = rest.post("/repos/octo/hello/check-runs", body, "create a check run")
-    assert CheckRun(dict(answer), rest.once).name == "gate"
+    answer = client.post("/repos/octo/hello/check-runs", body, "create a check run")
+    assert CheckRun(dict(answer), client.once).name == "gate"
     with pytest.raises(TypeError, match=GONE):
-        CheckRun(answer | {"app": None}, rest.once)
+        CheckRun(answer | {"app": None}, client.once)

@@ -19,8 +19,8 @@ def at(body: str, line: int, start_line: int | None = None) -> LineComment:
     return LineComment("a.py", body, line, "RIGHT", start_line)
 
 
-def counting(forge: Forge, **authors: Mapping) -> list[str]:
-    return [each.login for each in forge.approvals(7, HEAD, **authors) if not each.flaw]
+def approving_logins(forge: Forge, **authors: Mapping) -> list[str]:
+    return [approval.login for approval in forge.approvals(7, HEAD, **authors) if not approval.flaw]
 
 
 def test_a_review_stands_at_its_lines(github: LoopbackGitHub, forge: Forge) -> None:
@@ -29,7 +29,8 @@ def test_a_review_stands_at_its_lines(github: LoopbackGitHub, forge: Forge) -> N
     assert url.endswith(f"/octo/hello/pull/7#pullrequestreview-{review.id}")
     assert (review.state, review.commit, review.author) == ("COMMENTED", HEAD, ACTIONS)
     places = [
-        (each.body, each.line, each.start_line, each.start_side) for each in github.review_comments
+        (comment.body, comment.line, comment.start_line, comment.start_side)
+        for comment in github.review_comments
     ]
     assert places == [("one", 2, None, None), ("both", 3, 2, "RIGHT")]
     assert github.writes == 1
@@ -49,7 +50,7 @@ def test_comments_at_lines_are_read_and_ours_changed(github: LoopbackGitHub, for
     github.add_review_comment(7, "eve", "a question", reply_to=5)
     ours = github.add_review_comment(7, ACTIONS, "a finding", line=3)
     read = list(forge.review_comments(7))
-    assert [(each.author, each.ours) for each in read] == [
+    assert [(comment.author, comment.ours) for comment in read] == [
         ("", False),
         ("eve", False),
         (ACTIONS, True),
@@ -67,7 +68,7 @@ def test_a_person_with_write_access_approves(
 ) -> None:
     github.permissions["eve"] = role
     github.add_review(7, "eve")
-    assert counting(forge) == ["eve"]
+    assert approving_logins(forge) == ["eve"]
     assert github.writes == 0
 
 
@@ -90,7 +91,7 @@ def test_nobody_else_does(
     if role is not None:
         github.permissions[str(reviewer)] = role
     github.add_review(7, reviewer)
-    assert counting(forge) == []
+    assert approving_logins(forge) == []
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_reviewers_last_word_counts_and_only_of_this_commit(
     github.permissions["eve"] = "write"
     for state, commit in words:
         github.add_review(7, "eve", state, commit)
-    assert bool(counting(forge)) is counts
+    assert bool(approving_logins(forge)) is counts
 
 
 def test_whoever_wrote_one_of_the_commits_does_not_approve_of_them(
@@ -125,11 +126,11 @@ def test_whoever_wrote_one_of_the_commits_does_not_approve_of_them(
     github.add_review(7, "eve")
     github.add_review(7, "bob")
     listed = forge.listed(7)
-    assert [(one.commit, one.people[0]) for one in listed] == [
+    assert [(listing.commit, listing.people[0]) for listing in listed] == [
         (OLD, ("ada@example.org", "ada")), (HEAD, ("Eve@example.org", "Eve")),
     ]  # fmt: skip
-    authors = {login for one in listed for _, login in one.people}
-    assert counting(forge, authors=dict.fromkeys(authors, "wrote it")) == ["bob"]
+    authors = {login for listing in listed for _, login in listing.people}
+    assert approving_logins(forge, authors=dict.fromkeys(authors, "wrote it")) == ["bob"]
 
 
 def test_an_account_that_wrote_a_commit_does_not_approve_by_another_login(
@@ -137,8 +138,8 @@ def test_an_account_that_wrote_a_commit_does_not_approve_by_another_login(
 ) -> None:
     github.permissions["eve"] = "write"
     github.add_review(7, "eve")
-    assert counting(forge, accounts={5: "wrote it"})
-    assert counting(forge, accounts={crc32(b"eve"): "wrote it"}) == []
+    assert approving_logins(forge, accounts={5: "wrote it"})
+    assert approving_logins(forge, accounts={crc32(b"eve"): "wrote it"}) == []
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_an_approval_is_found_behind_many_reviews(github: LoopbackGitHub, forge:
     for _ in range(250):
         github.add_review(7, "bob", "COMMENTED")
     github.add_review(7, "eve")
-    assert counting(forge) == ["eve"]
+    assert approving_logins(forge) == ["eve"]
     assert len([entry for entry in github.log if "/reviews" in entry.path]) == 3
 
 
@@ -185,7 +186,7 @@ def test_a_permission_of_another_account_of_that_name_is_none(
     github.add_review(7, "eve")
     other = {"permission": "admin", "role_name": "admin", "user": {"login": "eve", "id": 5}}
     github.fail("GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=other)
-    assert counting(forge) == []
+    assert approving_logins(forge) == []
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_a_role_of_ones_own_is_worth_what_it_is_based_on(
     github.fail(
         "GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=answer
     )
-    assert bool(counting(forge)) is counts
+    assert bool(approving_logins(forge)) is counts
 
 
 @pytest.mark.parametrize("fork", [False, True])
@@ -209,4 +210,4 @@ def test_a_pull_request_is_read(github: LoopbackGitHub, forge: Forge, fork: bool
     pull = forge.pull(8)
     assert (pull.author, pull.origin == github.repository, pull.state) == ("", not fork, "closed")
     assert (pull.base_sha, pull.head_ref, pull.head_sha) == ("b" * 40, "topic", HEAD)
-    assert [each.number for each in forge.pulls_of(HEAD)] == [7, 8]
+    assert [pull.number for pull in forge.pulls_of(HEAD)] == [7, 8]

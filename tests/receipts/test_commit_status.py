@@ -46,7 +46,7 @@ ELSEWHERE = {"before": "1" * 40, "after": "2" * 40, "head_commit": "3" * 40}
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "match"),
     [
         ({}, "commit"),
         ({"exact": "0" * 64}, "commit"),  # another version of git may cut the hunks in another way
@@ -62,8 +62,8 @@ ELSEWHERE = {"before": "1" * 40, "after": "2" * 40, "head_commit": "3" * 40}
         ({"after": "2" * 40}, "commit"),
     ],
 )
-def test_a_receipt_is_about_a_commit_by_the_closest_match(changes, found):
-    assert match_of(COMMIT, receipt(**changes)) == found
+def test_a_receipt_is_about_a_commit_by_the_closest_match(changes, match):
+    assert match_of(COMMIT, receipt(**changes)) == match
 
 
 def test_an_empty_patch_id_matches_nothing_nor_does_one_without_the_exact_change():
@@ -145,8 +145,8 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
 )
 def test_what_a_paper_says_of_a_commit(changes, signature, demands, status):
     paper = FoundReceipt("run", "place", receipt(**changes), signature)
-    found = assess_receipt("commit", paper, COMMIT, replace(REQUIRED, **demands))
-    assert (found.status, bool(found.why)) == (status, True)
+    assessment = assess_receipt("commit", paper, COMMIT, replace(REQUIRED, **demands))
+    assert (assessment.status, bool(assessment.why)) == (status, True)
 
 
 def test_a_pass_with_a_fail_that_only_advised_is_told_as_that():
@@ -161,7 +161,7 @@ def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus
 
 
 @pytest.mark.parametrize(
-    ("changes", "signature", "demands", "why"),
+    ("changes", "signature", "demands", "reason"),
     [
         ({}, BOB, {"strict": True}, "signed by bob@example.org"),
         ({"unasked": "--no-judge"}, BOB, {"strict": True}, "signed by bob@example.org; no judge asked"),
@@ -177,9 +177,9 @@ def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus
         ({"outcome": "error", "exit_code": 5}, BOB, {}, "the review reached no verdict (exit code 5)"),
     ],
 )  # fmt: skip
-def test_why_a_paper_counts_or_not_is_one_clause(changes, signature, demands, why):
+def test_why_a_paper_counts_or_not_is_one_clause(changes, signature, demands, reason):
     paper = FoundReceipt("run", "place", receipt(**changes), signature)
-    assert assess_receipt("commit", paper, COMMIT, replace(REQUIRED, **demands)).why == why
+    assert assess_receipt("commit", paper, COMMIT, replace(REQUIRED, **demands)).why == reason
 
 
 REVIEW = "vibe-gate review --commit cccccccccccc --base 123"
@@ -218,7 +218,7 @@ def test_where_no_paper_was_found_there_is_no_place():
 
 
 @pytest.mark.parametrize(
-    ("others", "notes"),
+    ("standings", "notes"),
     [
         ([standing("failed", run="2025")], ["another review of the same trees failed: 2025"]),
         ([standing("failed", "tree", "2025")], ["another review of the same trees failed: 2025"]),
@@ -226,10 +226,10 @@ def test_where_no_paper_was_found_there_is_no_place():
         ([standing("inconclusive", run="2025")], []),
     ],
 )
-def test_a_failure_on_the_same_trees_is_told_beside_a_pass(others, notes):
-    found = decide_commit([standing("reviewed", run="2026"), *others])
-    assert found is not None
-    assert (found.status, list(found.notes)) == ("reviewed", notes)
+def test_a_failure_on_the_same_trees_is_told_beside_a_pass(standings, notes):
+    commit_status = decide_commit([standing("reviewed", run="2026"), *standings])
+    assert commit_status is not None
+    assert (commit_status.status, list(commit_status.notes)) == ("reviewed", notes)
 
 
 def test_a_paper_from_a_note_counts_only_with_a_listed_signature():
@@ -264,10 +264,10 @@ def test_the_closest_whole_verdict_decides_and_of_these_the_newest(standings, de
 
 
 def test_a_forged_paper_beside_a_good_one_is_told():
-    found = decide_commit([standing("reviewed"), standing("forged", run="2027")])
-    assert found is not None
-    assert found.status == "reviewed"
-    assert "2027" in found.notes[0]
+    commit_status = decide_commit([standing("reviewed"), standing("forged", run="2027")])
+    assert commit_status is not None
+    assert commit_status.status == "reviewed"
+    assert "2027" in commit_status.notes[0]
 
 
 def test_without_papers_nothing_decides():

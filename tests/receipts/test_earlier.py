@@ -38,21 +38,23 @@ class Place(Repo):
         self.git("reflog", "expire", "--expire=all", "--all")
 
     def status(self, span: str = "HEAD") -> CommitStatus:
-        found = verify_commits(
+        verification = verify_commits(
             VerifyRequest(span),
             start=self.path,
             environment=read_environment(self.environ),
             now=datetime.now(UTC),
         )
-        assert found.exit_code == (0 if found.commits[0][1].status == "reviewed" else 1)
-        return found.commits[0][1]
+        assert verification.exit_code == (
+            0 if verification.commits[0][1].status == "reviewed" else 1
+        )
+        return verification.commits[0][1]
 
 
 @pytest.fixture
 def place(tmp_path: Path, environ: dict[str, str]) -> Place:
-    made = Place(tmp_path / "repo", environ)
-    made.commit("Gate", **{".vibe-gate/gate.toml": "schema = 1\nrubrics = []\n"})
-    return made
+    place = Place(tmp_path / "repo", environ)
+    place.commit("Gate", **{".vibe-gate/gate.toml": "schema = 1\nrubrics = []\n"})
+    return place
 
 
 @pytest.mark.slow
@@ -61,13 +63,13 @@ def test_an_amended_commit_names_the_commit_that_was_reviewed_its_run_and_what_t
     run = place.review()
     place.amend(a="two\n")
     new = place.id()
-    found = place.status()
-    assert (found.status, found.match) == ("stale", None)
-    assert found.why == (
+    commit_status = place.status()
+    assert (commit_status.status, commit_status.match) == ("stale", None)
+    assert commit_status.why == (
         f"{old[:12]} was reviewed (run {run}: pass), and an amend, rebase or cherry-pick changed it"
     )
-    assert found.commands == (f"vibe-gate review --commit {new[:12]}",)
-    assert found.found.run_id == run
+    assert commit_status.commands == (f"vibe-gate review --commit {new[:12]}",)
+    assert commit_status.found.run_id == run
     place.review()
     assert place.status().status == "reviewed"
 
@@ -156,13 +158,13 @@ def test_a_commit_that_another_branch_of_the_same_history_has_is_no_earlier_form
     place.git("commit", "-q", "-C", old)
     assert place.status().status == "stale"
     place.git("merge", "-q", "--no-edit", old)
-    found = verify_commits(
+    verification = verify_commits(
         VerifyRequest(f"{old}..HEAD"),
         start=place.path,
         environment=read_environment(place.environ),
         now=datetime.now(UTC),
     )
-    assert found.commits[1][1].status == "missing"  # below the merge
+    assert verification.commits[1][1].status == "missing"  # below the merge
 
 
 def test_a_bypass_keeps_its_name_though_the_commit_was_reviewed_before(place):

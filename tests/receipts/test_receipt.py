@@ -87,7 +87,7 @@ code.
 
 
 @pytest.mark.parametrize(
-    ("raw", "why"),
+    ("raw", "reason"),
     [
         (b"", "JSON"),
         (b"null", "expected `object`"),
@@ -109,8 +109,8 @@ code.
         (b"x" * 5_000_000, "larger than"),
     ],
 )
-def test_what_is_no_receipt_is_refused_with_a_reason(raw, why):
-    with pytest.raises(ValueError, match=why):
+def test_what_is_no_receipt_is_refused_with_a_reason(raw, reason):
+    with pytest.raises(ValueError, match=reason):
         parse(raw)
 
 
@@ -164,7 +164,7 @@ BLOCK = b"#\ndebug = false\n#\n"
 
 
 @pytest.mark.parametrize(
-    ("was", "is_now", "same"),
+    ("was", "is_now", "is_same"),
     [
         (BLOCK, b"new\n" + BLOCK, True),  # stands once in both
         (BLOCK + BLOCK, BLOCK + BLOCK, True),  # the same file, the same lines
@@ -174,15 +174,15 @@ BLOCK = b"#\ndebug = false\n#\n"
         (BLOCK, b"#" + BLOCK + BLOCK, True),  # "##" is another line
     ],
 )
-def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_now, same):
+def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_now, is_same):
     hunk = ((" ", b"#\n"), ("-", b"debug = false\n"), ("+", b"debug = true\n"), (" ", b"#\n"))
-    found = []
+    digests = []
     for content in (was, is_now):
         change = changed(*hunk, start=content.find(BLOCK) + 1)
         before = FileVersion(hashlib.sha1(content).hexdigest(), 0o100644, len(content))
         file = replace(change.files[0], before=before)
-        found.append(digest(replace(change, files=(file,)), content))
-    assert (found[0] == found[1]) == same
+        digests.append(digest(replace(change, files=(file,)), content))
+    assert (digests[0] == digests[1]) == is_same
 
 
 def test_many_hunks_of_lines_that_all_stand_often_take_time_in_proportion():
@@ -198,7 +198,7 @@ def test_many_hunks_of_lines_that_all_stand_often_take_time_in_proportion():
         file = replace(change.files[0], hunks=tuple(hunks))
         return replace(change, files=(file,)), b"".join(lines)
 
-    assert_linear(lambda given: digest(*given), many_hunks, 32_000)
+    assert_linear(lambda arguments: digest(*arguments), many_hunks, 32_000)
 
 
 def test_what_has_no_lines_counts_by_its_contents():

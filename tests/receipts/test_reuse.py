@@ -49,35 +49,37 @@ ANSWERS = {"pass": passes("clear"), "fail": answers(fails(LINE, criterion="clear
 class Place:
     """A repository of Ada's change, and a clone by which CI looks at it."""
 
-    here: Repo
+    repo: Repo
     keys: Path
 
-    def review(self, where: Path | None = None, **wanted: Any) -> Review:
-        both = Selection("range", left="HEAD~1", right="HEAD")
-        return walked(where or self.here.path, self.here.environ, both, **wanted)
+    def review(self, folder: Path | None = None, **options: Any) -> Review:
+        selection = Selection("range", left="HEAD~1", right="HEAD")
+        return walked(folder or self.repo.path, self.repo.environ, selection, **options)
 
-    def reviewed(self, outcome: str = "pass", **wanted: Any) -> Review:
+    def review_as_bob(self, outcome: str = "pass", **options: Any) -> Review:
         """Bob reviews it."""
         with answering(ANSWERS[outcome]) as model:
-            self.here.environ |= model.environ
-            return self.review(**wanted)
+            self.repo.environ |= model.environ
+            return self.review(**options)
 
     def ci(self, folder: Path, revision: str = "main") -> Path:
         """A fresh clone with the notes, as CI has it."""
-        self.here.git("clone", "-q", "-b", revision, ".", str(folder))
+        self.repo.git("clone", "-q", "-b", revision, ".", str(folder))
         fetch = ["git", "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate"]
-        subprocess.run(fetch, cwd=folder, env=self.here.environ, capture_output=True)
+        subprocess.run(fetch, cwd=folder, env=self.repo.environ, capture_output=True)
         return folder
 
-    def asked(self, where: Path, outcome: str = "pass", **wanted: Any) -> tuple[Review, int]:
+    def review_in_ci(
+        self, folder: Path, outcome: str = "pass", **options: Any
+    ) -> tuple[Review, int]:
         """What CI makes of it, and how many requests that took."""
         with answering(ANSWERS[outcome]) as model:
-            self.here.environ |= model.environ
-            done = self.review(where, forge=ForgeJob(), **wanted)
-            return done, len(model.script.requests)
+            self.repo.environ |= model.environ
+            review = self.review(folder, forge=ForgeJob(), **options)
+            return review, len(model.script.requests)
 
 
-def made(folder: Path, environ: dict[str, str], gate: str = GATE) -> Place:
+def create_place(folder: Path, environ: dict[str, str], gate: str = GATE) -> Place:
     """The gate lists Bob, who reviews; Ada writes."""
     key = signing.key(folder / "keys")
     repo = Repo(folder / "repo", environ)
@@ -96,30 +98,30 @@ def made(folder: Path, environ: dict[str, str], gate: str = GATE) -> Place:
 
 @pytest.fixture
 def place(tmp_path, environ) -> Place:
-    return made(tmp_path, environ)
+    return create_place(tmp_path, environ)
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory) -> Path:
+def passed_folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("passed")
 
 
 @pytest.fixture
-def passed(kept, tmp_path, environ) -> Place:
+def passed(passed_folder, tmp_path, environ) -> Place:
     """A place where Bob's review passed; it is made once and copied."""
-    if not (kept / "repo").exists():
-        made(kept, environ).reviewed()
-    shutil.copytree(kept / "repo", tmp_path / "repo")
-    return Place(Repo(tmp_path / "repo", environ), kept / "keys")
+    if not (passed_folder / "repo").exists():
+        create_place(passed_folder, environ).review_as_bob()
+    shutil.copytree(passed_folder / "repo", tmp_path / "repo")
+    return Place(Repo(tmp_path / "repo", environ), passed_folder / "keys")
 
 
 def test_a_pass_with_a_fail_that_only_advised_is_not_taken_over(tmp_path, environ):
     """The receipt has no finding that could be shown, and CI may trust the judge more."""
-    place = made(tmp_path, environ, f'{GATE}[trust]\nuncalibrated = "advise"\n')
-    first = place.reviewed("fail")
-    assert (first.exit_code, [one.level for one in first.findings]) == (0, ["warning"])
-    done, requests = place.asked(place.ci(tmp_path / "ci"), "fail")
-    assert (done.exit_code, [one.level for one in done.findings], requests > 0) == (
+    place = create_place(tmp_path, environ, f'{GATE}[trust]\nuncalibrated = "advise"\n')
+    first = place.review_as_bob("fail")
+    assert (first.exit_code, [finding.level for finding in first.findings]) == (0, ["warning"])
+    review, requests = place.review_in_ci(place.ci(tmp_path / "ci"), "fail")
+    assert (review.exit_code, [finding.level for finding in review.findings], requests > 0) == (
         0,
         ["warning"],
         True,
@@ -127,17 +129,17 @@ def test_a_pass_with_a_fail_that_only_advised_is_not_taken_over(tmp_path, enviro
 
 
 def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(passed, tmp_path):
-    done, requests = passed.asked(passed.ci(tmp_path / "ci"))
-    assert (done.summary.outcome, done.summary.exit_code, requests) == ("pass", 0, 0)
-    [tidy, clear] = done.summary.rubrics
-    assert [one.decided_by for one in (*tidy.criteria, *clear.criteria)] == [
+    review, requests = passed.review_in_ci(passed.ci(tmp_path / "ci"))
+    assert (review.summary.outcome, review.summary.exit_code, requests) == ("pass", 0, 0)
+    [tidy, clear] = review.summary.rubrics
+    assert [criterion.decided_by for criterion in (*tidy.criteria, *clear.criteria)] == [
         "check",
         "check",
         "cache",
     ]
     assert "the verdict of bob@example.org at " in clear.criteria[0].reason
-    assert any("is reused" in note and "refs/notes/vibe-gate" in note for note in done.notes)
-    assert passed.asked(passed.ci(tmp_path / "forced"), force=True)[1] == 1
+    assert any("is reused" in note and "refs/notes/vibe-gate" in note for note in review.notes)
+    assert passed.review_in_ci(passed.ci(tmp_path / "forced"), force=True)[1] == 1
 
 
 def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(
@@ -152,65 +154,65 @@ def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(
     request.addfinalizer(sdk_version.cache_clear)
     sdk_version.cache_clear()
     assert sdk_version() == "99.0"
-    assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 0
+    assert passed.review_in_ci(passed.ci(tmp_path / "ci"))[1] == 0
 
 
 def test_what_was_taken_over_cannot_be_taken_over_again(passed, tmp_path):
-    there = passed.ci(tmp_path / "ci")
-    passed.asked(there)
+    clone = passed.ci(tmp_path / "ci")
+    passed.review_in_ci(clone)
     subprocess.run(
         ["git", "update-ref", "-d", "refs/notes/vibe-gate"],
-        cwd=there,
-        env=passed.here.environ,
+        cwd=clone,
+        env=passed.repo.environ,
         check=True,
     )
-    assert passed.asked(there)[1] == 1
+    assert passed.review_in_ci(clone)[1] == 1
 
 
 def test_the_author_cannot_vouch_for_the_change(place, tmp_path):
     for name in ("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
-        place.here.environ.pop(name, None)
-    place.here.git("config", "user.email", "bob@example.org")
-    place.here.git("commit", "-q", "--amend", "--no-edit", "--reset-author")
-    place.reviewed()
-    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+        place.repo.environ.pop(name, None)
+    place.repo.git("config", "user.email", "bob@example.org")
+    place.repo.git("commit", "-q", "--amend", "--no-edit", "--reset-author")
+    place.review_as_bob()
+    assert place.review_in_ci(place.ci(tmp_path / "ci"))[1] == 1
 
 
 def test_a_key_that_is_not_listed_or_only_by_the_change_itself_counts_for_nothing(place, tmp_path):
     eve = signing.key(place.keys, "eve")
-    signing.sign_with(place.here, eve)
-    place.reviewed()
-    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
-    place.here.write(SIGNERS, f"eve@example.org {signing.public(eve)}\n")
-    place.here.git("commit", "-qa", "--amend", "--no-edit")
-    place.reviewed()
-    assert place.asked(place.ci(tmp_path / "listed"))[1] == 1
+    signing.sign_with(place.repo, eve)
+    place.review_as_bob()
+    assert place.review_in_ci(place.ci(tmp_path / "ci"))[1] == 1
+    place.repo.write(SIGNERS, f"eve@example.org {signing.public(eve)}\n")
+    place.repo.git("commit", "-qa", "--amend", "--no-edit")
+    place.review_as_bob()
+    assert place.review_in_ci(place.ci(tmp_path / "listed"))[1] == 1
 
 
 def test_a_fail_is_asked_again(place, tmp_path):
-    assert place.reviewed("fail").summary.outcome == "fail"
-    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+    assert place.review_as_bob("fail").summary.outcome == "fail"
+    assert place.review_in_ci(place.ci(tmp_path / "ci"))[1] == 1
 
 
 def test_an_amended_message_is_the_same_question_and_an_amended_tree_another(passed, tmp_path):
-    passed.here.git("commit", "-q", "--amend", "-m", "Another message")
-    assert passed.asked(passed.ci(tmp_path / "message"))[1] == 0
-    passed.here.write("src/pay.py", "def pay(a):\n    return  a\n")
-    passed.here.git("commit", "-qa", "--amend", "--no-edit")
-    assert passed.asked(passed.ci(tmp_path / "tree"))[1] == 1
+    passed.repo.git("commit", "-q", "--amend", "-m", "Another message")
+    assert passed.review_in_ci(passed.ci(tmp_path / "message"))[1] == 0
+    passed.repo.write("src/pay.py", "def pay(a):\n    return  a\n")
+    passed.repo.git("commit", "-qa", "--amend", "--no-edit")
+    assert passed.review_in_ci(passed.ci(tmp_path / "tree"))[1] == 1
 
 
 def test_checks_run_all_the_same_and_one_that_fails_here_has_the_judge_asked(place, tmp_path):
     flag = tmp_path / "flag"
     check = f'[[criterion]]\nid = "calm"\nkind = "check"\ncommand = ["test", "!", "-e", "{flag}"]\n'
-    place.here.git("reset", "-q", "--hard", "HEAD~1")
-    place.here.commit("Command", **{".vibe-gate/rubrics/clear.toml": CLEAR + check})
-    place.here.commit("Change", **{"src/pay.py": "def pay(a):\n    return a\n"})
-    place.reviewed()
-    assert place.asked(place.ci(tmp_path / "calm"))[1] == 0
+    place.repo.git("reset", "-q", "--hard", "HEAD~1")
+    place.repo.commit("Command", **{".vibe-gate/rubrics/clear.toml": CLEAR + check})
+    place.repo.commit("Change", **{"src/pay.py": "def pay(a):\n    return a\n"})
+    place.review_as_bob()
+    assert place.review_in_ci(place.ci(tmp_path / "calm"))[1] == 0
     flag.touch()
-    done, requests = place.asked(place.ci(tmp_path / "not"))
-    assert (done.summary.rubrics[1].criteria[1].outcome, done.summary.outcome, requests) == (
+    review, requests = place.review_in_ci(place.ci(tmp_path / "not"))
+    assert (review.summary.rubrics[1].criteria[1].outcome, review.summary.outcome, requests) == (
         "fail",
         "fail",
         1,
@@ -218,8 +220,8 @@ def test_checks_run_all_the_same_and_one_that_fails_here_has_the_judge_asked(pla
 
 
 def test_a_receipt_that_was_altered_is_left_aside(passed, tmp_path):
-    note = passed.here.git("notes", "--ref", "vibe-gate", "show", "HEAD")
-    passed.here.git(
+    note = passed.repo.git("notes", "--ref", "vibe-gate", "show", "HEAD")
+    passed.repo.git(
         "notes",
         "--ref",
         "vibe-gate",
@@ -229,18 +231,18 @@ def test_a_receipt_that_was_altered_is_left_aside(passed, tmp_path):
         note.replace('sig":"', 'sig":"AAAA', 1),
         "HEAD",
     )
-    assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 1
+    assert passed.review_in_ci(passed.ci(tmp_path / "ci"))[1] == 1
 
 
 def test_an_answer_that_was_known_before_is_nobodys_word_whoever_signs_it(place, tmp_path):
-    place.here.git("config", "gpg.format", "openpgp")
-    place.reviewed()  # by whom, and with which model, nobody knows
-    place.here.git("config", "gpg.format", "ssh")
-    again = place.review().summary
-    assert (again.outcome, again.cache.hits) == ("pass", 1)
-    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+    place.repo.git("config", "gpg.format", "openpgp")
+    place.review_as_bob()  # by whom, and with which model, nobody knows
+    place.repo.git("config", "gpg.format", "ssh")
+    summary = place.review().summary
+    assert (summary.outcome, summary.cache.hits) == ("pass", 1)
+    assert place.review_in_ci(place.ci(tmp_path / "ci"))[1] == 1
 
 
 def test_the_review_that_asked_counts_though_a_later_one_knew_the_answer(passed, tmp_path):
     assert passed.review().summary.cache.hits == 1
-    assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 0
+    assert passed.review_in_ci(passed.ci(tmp_path / "ci"))[1] == 0

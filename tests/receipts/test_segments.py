@@ -47,77 +47,85 @@ class World:
     def behind(self, name: str) -> set[str]:
         return {name}.union(*(self.behind(parent) for parent in self.parents[name]))
 
-    def bases(self, one: str, other: str) -> list[str]:
-        common = self.behind(one) & self.behind(other)
+    def bases(self, first: str, second: str) -> list[str]:
+        common = self.behind(first) & self.behind(second)
         return [
             name
             for name in common
-            if not any(name != more and name in self.behind(more) for more in common)
+            if not any(
+                name != descendant and name in self.behind(descendant) for descendant in common
+            )
         ]
 
-    def merged(self, one: str, other: str) -> Tree:
+    def merged(self, first: str, second: str) -> Tree:
         """What git makes of two: of several bases it merges those first."""
-        bases = [self.trees[name] for name in self.bases(one, other)]
+        bases = [self.trees[name] for name in self.bases(first, second)]
         base = (
             bases[0]
             if len(bases) == 1
             else frozenset(x for x in LINES if all(x in tree for tree in bases))
         )
-        left, right = self.trees[one], self.trees[other]
+        first_tree, second_tree = self.trees[first], self.trees[second]
         return frozenset(
-            x for x in LINES if (x in left if (x in base) == (x in right) else x in right)
+            x
+            for x in LINES
+            if (x in first_tree if (x in base) == (x in second_tree) else x in second_tree)
         )
 
 
-def world(chance: random.Random) -> World:
+def draw_world(chance: random.Random) -> World:
     """Commits after the base or after the one before it, the last after the base; merges of two and
     three.
 
     Some of the merges are exactly what git makes of the two.
     """
-    made = World()
-    made.add([], frozenset(chance.sample(LINES, 1)))
-    made.add([OLD], frozenset(chance.sample(LINES, 1)))
+    world = World()
+    world.add([], frozenset(chance.sample(LINES, 1)))
+    world.add([OLD], frozenset(chance.sample(LINES, 1)))
     for _ in range(chance.randint(2, MOST - 1)):
         old = [OLD] if chance.random() < 0.3 else []
-        some = [name for name in made.trees if name != OLD] + old
-        names = chance.sample(some, min(len(some), chance.choice([1, 1, 1, 2, 2, 3])))
+        candidates = [name for name in world.trees if name != OLD] + old
+        names = chance.sample(candidates, min(len(candidates), chance.choice([1, 1, 1, 2, 2, 3])))
         names = [
             name
             for name in names
-            if not any(name != one and name in made.behind(one) for one in names)
+            if not any(name != tip and name in world.behind(tip) for tip in names)
         ]
-        if len(names) == 2 and len(made.bases(*names)) == 1 and chance.random() < 0.6:
-            made.clean.add(str(len(made.trees)))
-            made.add(names, made.merged(*names))
+        if len(names) == 2 and len(world.bases(*names)) == 1 and chance.random() < 0.6:
+            world.clean.add(str(len(world.trees)))
+            world.add(names, world.merged(*names))
         else:
             changed = chance.sample(LINES, chance.choice([0, 1, 1, 2]))
-            made.add(names, made.trees[names[0]].symmetric_difference(changed))
-    return made if BASE in made.behind(made.last) else world(chance)
+            world.add(names, world.trees[names[0]].symmetric_difference(changed))
+    return world if BASE in world.behind(world.last) else draw_world(chance)
 
 
-def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
+def is_reviewed(world: World, reviews: set[tuple[str, str]]) -> bool:
     """Whether each commit is reviewed: as `verify` decides it, with reviews that all pass."""
-    names = [name for name in made.trees if name in made.behind(made.last) - {OLD, BASE}]
-    history = History.of({name: made.parents[name] for name in names}, BASE)
+    names = [name for name in world.trees if name in world.behind(world.last) - {OLD, BASE}]
+    history = History.of({name: world.parents[name] for name in names}, BASE)
     segments = [
-        segment for segment in (history.segment(*one) for one in reviews) if segment is not None
+        segment for segment in (history.segment(*pair) for pair in reviews) if segment is not None
     ]
 
-    def own(parent: str, name: str) -> bool:
-        return made.trees[parent] == made.trees[name] or (parent, name) in reviews
+    def is_covered(parent: str, name: str) -> bool:
+        return world.trees[parent] == world.trees[name] or (parent, name) in reviews
 
-    def others(name: str) -> list[str]:
-        return [] if name in made.clean else made.parents[name][1:]
+    def merged_parents(name: str) -> list[str]:
+        return [] if name in world.clean else world.parents[name][1:]
 
-    first = {name for name in names if own(made.parents[name][0], name)}
-    alone = {name for name in first if all(own(parent, name) for parent in others(name))}
+    first = {name for name in names if is_covered(world.parents[name][0], name)}
+    alone = {
+        name for name in first if all(is_covered(parent, name) for parent in merged_parents(name))
+    }
 
     def is_settled(name: str, segments: list[Segment]) -> bool:
-        about = [segment for segment in segments if name in segment.commits]
-        rest = [one for one in others(name) if not own(one, name)]
-        return (name in first or bool(about)) and all(
-            any(history.precedes(p, s) for s in about) for p in rest
+        own_segments = [segment for segment in segments if name in segment.commits]
+        uncovered_parents = [
+            parent for parent in merged_parents(name) if not is_covered(parent, name)
+        ]
+        return (name in first or bool(own_segments)) and all(
+            any(history.precedes(p, s) for s in own_segments) for p in uncovered_parents
         )
 
     cuts = history.cuts(alone, segments, {name for name in names if not is_settled(name, segments)})
@@ -125,28 +133,28 @@ def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
     return all(is_settled(name, counting) for name in names)
 
 
-def looked_at(made: World, name: str) -> set[tuple[str, str]]:
+def reviewable_pairs(world: World, name: str) -> set[tuple[str, str]]:
     """The pairs that a review can be of: two commits of the range, or one before it and one that
     `name` has.
     """
-    names = [one for one in made.trees if one in made.behind(name)]
-    pairs = {(left, right) for right in names for left in names if left not in (right, OLD)}
-    return pairs | {(left, right) for right in names for left in made.parents[right]}
+    names = [ancestor for ancestor in world.trees if ancestor in world.behind(name)]
+    pairs = {(base, tip) for tip in names for base in names if base not in (tip, OLD)}
+    return pairs | {(base, tip) for tip in names for base in world.parents[tip]}
 
 
-def missed(made: World) -> list[tuple[str, str]]:
+def find_missed_lines(world: World) -> list[tuple[str, str]]:
     """What the range brings, where it is called reviewed with all the reviews that do not show just
     that.
     """
     pairs = {
-        pair: difference(*(made.trees[name] for name in pair))
-        for pair in looked_at(made, made.last)
+        pair: difference(*(world.trees[name] for name in pair))
+        for pair in reviewable_pairs(world, world.last)
     }
-    assert is_reviewed(made, set(pairs))
+    assert is_reviewed(world, set(pairs))
     return [
-        one
-        for one in pairs[BASE, made.last]
-        if is_reviewed(made, {pair for pair in pairs if one not in pairs[pair]})
+        line
+        for line in pairs[BASE, world.last]
+        if is_reviewed(world, {pair for pair in pairs if line not in pairs[pair]})
     ]
 
 
@@ -155,8 +163,8 @@ def missed(made: World) -> list[tuple[str, str]]:
 def test_what_a_range_brings_that_is_called_reviewed_was_shown(seed):
     chance = random.Random(seed)
     for _ in range(400):
-        made = world(chance)
-        assert missed(made) == [], made
+        world = draw_world(chance)
+        assert find_missed_lines(world) == [], world
 
 
 def test_a_segment_has_one_way_in_and_one_way_out():

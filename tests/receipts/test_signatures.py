@@ -31,9 +31,9 @@ DATA = b"DSSEv1 what was reviewed"
 
 
 def configured(
-    environ: Mapping[str, str], key: object = "", root: Path = Path("/"), **more: str
+    environ: Mapping[str, str], key: object = "", root: Path = Path("/"), **settings: str
 ) -> Signing:
-    values = {"program": "ssh-keygen", "allowed": "", "revoked": ""} | more
+    values = {"program": "ssh-keygen", "allowed": "", "revoked": ""} | settings
     return Signing(key=str(key), root=root, environ=ssh_environment(environ), **values)
 
 
@@ -47,13 +47,16 @@ def test_without_a_key_nothing_is_signed_and_nothing_said(environ):
 
 def test_a_key_file_signs_and_its_list_names_the_signer(tmp_path, environ):
     key = signing.key(tmp_path)
-    made = sign_receipt(DATA, configured(environ, key))
-    assert made.note == ""
-    found = check_signature(
-        DATA, made.signature, allowed(f"ada@example.org {signing.public(key)}"), configured(environ)
+    signed = sign_receipt(DATA, configured(environ, key))
+    assert signed.note == ""
+    check = check_signature(
+        DATA,
+        signed.signature,
+        allowed(f"ada@example.org {signing.public(key)}"),
+        configured(environ),
     )
-    assert (found.state, found.principals) == ("listed", ("ada@example.org",))
-    assert found.key.startswith("SHA256:")
+    assert (check.state, check.principals) == ("listed", ("ada@example.org",))
+    assert check.key.startswith("SHA256:")
 
 
 def test_a_path_may_be_relative_to_the_repository_or_begin_at_home(tmp_path, environ):
@@ -68,17 +71,17 @@ def test_a_public_key_literal_or_in_a_file_signs_by_the_agent_that_holds_it(
     tmp_path, environ, form
 ):
     key = signing.key(tmp_path)
-    given = f"{key}.pub" if form == "file" else form.format(signing.public(key))
+    key_setting = f"{key}.pub" if form == "file" else form.format(signing.public(key))
     with signing.agent(environ, key) as with_agent:
         key.unlink()
-        assert sign_receipt(DATA, configured(with_agent, given)).signature
+        assert sign_receipt(DATA, configured(with_agent, key_setting)).signature
 
 
 def test_a_key_that_no_agent_holds_is_a_note(tmp_path, environ):
     key = signing.key(tmp_path)
     key.unlink()
-    made = sign_receipt(DATA, configured(environ, f"{key}.pub"))
-    assert (made.signature, made.note) == (
+    signed = sign_receipt(DATA, configured(environ, f"{key}.pub"))
+    assert (signed.signature, signed.note) == (
         b"",
         "The receipt is unsigned: its key is in no ssh-agent: `ssh-add` it",
     )
@@ -93,13 +96,13 @@ def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tm
         "sys.stdout.write(made.note)"
     )
     master, slave = pty.openpty()
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], env=environ | {"PYTHONPATH": str(Path.cwd())}, stdin=slave, stderr=slave,
         stdout=subprocess.PIPE, start_new_session=True, timeout=250,
     )  # fmt: skip
     os.close(master)
     os.close(slave)
-    assert b"needs a passphrase: `ssh-add` it" in done.stdout
+    assert b"needs a passphrase: `ssh-add` it" in result.stdout
 
 
 def test_a_missing_program_is_a_note_and_an_unchecked_signature(tmp_path, environ):
@@ -130,10 +133,10 @@ def test_a_bad_signature_is_bad_whoever_made_it(tmp_path, environ):
 def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
     signature = sign_receipt(DATA, configured(environ, signing.key(tmp_path))).signature
     other = allowed(f"bob@example.org {signing.public(signing.key(tmp_path, 'other'))}")
-    found = check_signature(DATA, signature, other, configured(environ))
-    assert (found.state, found.why) == (
+    check = check_signature(DATA, signature, other, configured(environ))
+    assert (check.state, check.why) == (
         "unlisted",
-        f"signed by {found.key}, which is not in allowed_signers",
+        f"signed by {check.key}, which is not in allowed_signers",
     )
     assert check_signature(DATA, signature, b"", configured(environ)).state == "unlisted"
     assert (
@@ -141,7 +144,7 @@ def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
     )  # there is no list at all
 
 
-def both(*names: str) -> list[str]:
+def in_both_orders(*names: str) -> list[str]:
     """The lines of a list in either order."""
     return ["\n".join(names), "\n".join(reversed(names))]
 
@@ -149,26 +152,30 @@ def both(*names: str) -> list[str]:
 @pytest.mark.parametrize(
     "lines",
     [
-        *both("ada@old.org {key}", "ada@new.org {key}"),
-        *both("ada@old.org {key}", 'ada@new.org namespaces="git" {key}'),
-        *both("ada@old.org {key}", 'ada@new.org valid-before="20200101" {key} her old line'),
-        *both('"ada@old.org" {key}', '  "ada@new.org,eve@example.org"\t{key}\r'),
-        *both("ada@old.org {key}", "# ada@other.org {key}\nno line of a list\nada@new.org {key}"),
+        *in_both_orders("ada@old.org {key}", "ada@new.org {key}"),
+        *in_both_orders("ada@old.org {key}", 'ada@new.org namespaces="git" {key}'),
+        *in_both_orders(
+            "ada@old.org {key}", 'ada@new.org valid-before="20200101" {key} her old line'
+        ),
+        *in_both_orders('"ada@old.org" {key}', '  "ada@new.org,eve@example.org"\t{key}\r'),
+        *in_both_orders(
+            "ada@old.org {key}", "# ada@other.org {key}\nno line of a list\nada@new.org {key}"
+        ),
         "ada@old.org,ada@new.org {key}",
     ],
 )
 def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, lines):
     key = signing.key(tmp_path)
     signature = sign_receipt(DATA, configured(environ, key)).signature
-    found = check_signature(
+    check = check_signature(
         DATA, signature, lines.format(key=signing.public(key)).encode(), configured(environ)
     )
     assert (
         {"ada@old.org", "ada@new.org"}
-        <= {*found.holders}
+        <= {*check.holders}
         <= {"ada@old.org", "ada@new.org", "eve@example.org"}
     )
-    assert set(found.principals) <= set(found.holders)
+    assert set(check.principals) <= set(check.holders)
 
 
 def test_a_listed_key_that_may_not_sign_this_today_or_was_revoked_is_unlisted(tmp_path, environ):
@@ -193,9 +200,9 @@ def test_a_program_or_a_list_of_the_repositorys_own_configuration_is_never_used(
     repo.git("config", "gpg.ssh.defaultKeyCommand", str(trap))
     repo.git("config", "gpg.ssh.allowedSignersFile", str(tmp_path / "key.pub"))
     with open_repository(repo.path, read_environment(environ)) as repository:
-        found = signing_of(repository)
-    assert (found.program, found.allowed) == ("ssh-keygen", "")
-    assert sign_receipt(DATA, found).signature
+        settings = signing_of(repository)
+    assert (settings.program, settings.allowed) == ("ssh-keygen", "")
+    assert sign_receipt(DATA, settings).signature
     assert not (tmp_path / "sprung").exists()
 
 
@@ -205,9 +212,9 @@ def test_the_users_own_program_and_list_are_used(tmp_path, environ):
     repo.git("config", "--global", "gpg.ssh.allowedSignersFile", "~/signers")
     (Path(environ["HOME"]) / "signers").write_text("ada@example.org ssh-ed25519 AAAA\n")
     with open_repository(repo.path, read_environment(environ)) as repository:
-        found = signing_of(repository)
-    assert found.program == "ssh-keygen-of-mine"
-    assert read_configured_signers(found) == b"ada@example.org ssh-ed25519 AAAA\n"
+        settings = signing_of(repository)
+    assert settings.program == "ssh-keygen-of-mine"
+    assert read_configured_signers(settings) == b"ada@example.org ssh-ed25519 AAAA\n"
 
 
 def test_a_key_of_another_format_than_ssh_is_no_key(tmp_path, environ):

@@ -36,28 +36,28 @@ class Place(Repo):
         self.git("checkout", "-q", "--detach", base, "--")
         return self.commit(message, **files)
 
-    def merge(self, one: str, other: str, *without: str, **files: str) -> str:
+    def merge(self, first: str, second: str, *without: str, **files: str) -> str:
         """A merge from which files are left out, and to which some are added."""
-        self.git("checkout", "-q", "--detach", one)
-        self.git("merge", "-q", "--no-commit", "--no-ff", other)
+        self.git("checkout", "-q", "--detach", first)
+        self.git("merge", "-q", "--no-commit", "--no-ff", second)
         for name in without:
             self.git("rm", "-qf", name)
         return self.commit("Merge", **files)
 
-    def review(self, left: str, right: str = "") -> None:
-        chosen = Selection("range", left, right) if right else Selection("commit", left)
+    def review(self, first: str, last: str = "") -> None:
+        chosen = Selection("range", first, last) if last else Selection("commit", first)
         walked(self.path, self.environ, chosen)
 
-    def record(self, commit: str, **about: Any) -> None:
+    def record(self, commit: str, **fields: Any) -> None:
         """What git's hooks recorded of a commit."""
         with open_repository(self.path, read_environment(self.environ)) as repository:
             state = open_state(repository.common_dir)
         name, tree = self.git("rev-parse", commit, f"{commit}^{{tree}}").split()
-        known = {"ts": "2026-01-02", "stage": "post-commit", "commit": name, "tree": tree}
-        state.hook_records.append(Record(**known | about))
+        defaults = {"ts": "2026-01-02", "stage": "post-commit", "commit": name, "tree": tree}
+        state.hook_records.append(Record(**defaults | fields))
 
-    def verified(self, span: str, **wanted: Any) -> Verification:
-        request = VerifyRequest(span, **wanted)
+    def verified(self, span: str, **options: Any) -> Verification:
+        request = VerifyRequest(span, **options)
         return verify_commits(
             request,
             start=self.path,
@@ -67,19 +67,19 @@ class Place(Repo):
 
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
         """The exit code, and what stands badly: why, by title."""
-        found = self.verified(span)
+        verification = self.verified(span)
         bad = {
-            subject.title: one.why
-            for subject, one in found.commits
-            if one.status not in ("reviewed", "empty")
+            subject.title: status.why
+            for subject, status in verification.commits
+            if status.status not in ("reviewed", "empty")
         }
-        return found.exit_code, bad
+        return verification.exit_code, bad
 
 
 def gate_alone(path: Path, environ: dict[str, str]) -> Place:
-    made = Place(path, environ)
-    made.commit("Gate", **{".vibe-gate/gate.toml": "schema = 1\nrubrics = []\n"})
-    return made
+    place = Place(path, environ)
+    place.commit("Gate", **{".vibe-gate/gate.toml": "schema = 1\nrubrics = []\n"})
+    return place
 
 
 @pytest.fixture
@@ -89,14 +89,14 @@ def place(tmp_path: Path, environ: dict[str, str]) -> Place:
 
 @pytest.mark.slow
 def test_what_two_branches_have_in_common_no_review_of_one_against_the_other_shows(place):
-    left = place.at(place.at("main", "Left", evil="x\n"), "Left two", one="x\n")
-    right = place.at(place.at("main", "Right", evil="x\n"), "Right two", two="x\n")
-    merge = place.merge(left, right)
-    place.review(left, merge)
-    place.review(right, merge)
+    left_tip = place.at(place.at("main", "Left", evil="x\n"), "Left two", one="x\n")
+    right_tip = place.at(place.at("main", "Right", evil="x\n"), "Right two", two="x\n")
+    merge = place.merge(left_tip, right_tip)
+    place.review(left_tip, merge)
+    place.review(right_tip, merge)
     code, bad = place.verify(f"main..{merge}")
     assert (code, set(bad)) == (1, {"Left", "Right"})
-    for name in (f"{left}~1", f"{right}~1"):
+    for name in (f"{left_tip}~1", f"{right_tip}~1"):
         place.review(name)
     assert place.verify(f"main..{merge}") == (0, {})
 
@@ -117,9 +117,9 @@ def test_a_merge_that_drops_what_its_first_parent_brought_is_not_settled_by_a_ra
 
 
 def test_a_range_with_a_commit_that_is_gone_is_no_empty_one(place):
-    gone = place.at("main", "Gone", one="x\n")
+    missing_commit = place.at("main", "Gone", one="x\n")
     place.commit("Head", two="x\n")
-    (place.path / ".git/objects" / gone[:2] / gone[2:]).unlink()
+    (place.path / ".git/objects" / missing_commit[:2] / missing_commit[2:]).unlink()
     with pytest.raises(IntegrityError, match="not all here"):
         place.verify("main..HEAD")
 
@@ -133,24 +133,24 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """
     home = tmp_path_factory.mktemp("home")
     (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
-    made = gate_alone(tmp_path_factory.mktemp("world"), clean_environ(home))
-    git = made.git
+    place = gate_alone(tmp_path_factory.mktemp("world"), clean_environ(home))
+    git = place.git
     git("branch", "first")
 
     def branch(name: str, commit: str = "HEAD") -> None:
         git("branch", "-q", name, commit)
 
-    one = made.at("first", "One", one="1\n")
-    two = made.at(one, "Two", two="2\n")
-    three = made.at(two, "Three", three="3\n")
+    commit_one = place.at("first", "One", one="1\n")
+    commit_two = place.at(commit_one, "Two", two="2\n")
+    commit_three = place.at(commit_two, "Three", three="3\n")
     git("commit", "-q", "--allow-empty", "-m", "Empty")
     git("branch", "-q", "-f", "main")
-    made.review(one)
-    made.review(one, three)
-    branch("side", made.at("first", "Side", side="s\n"))
+    place.review(commit_one)
+    place.review(commit_one, commit_three)
+    branch("side", place.at("first", "Side", side="s\n"))
     gate = "schema = 1\nrubrics = []\n[on]\ninconclusive = "
     for rule in ("warn", "block"):
-        branch(rule, made.at("first", rule, **{".vibe-gate/gate.toml": f'{gate}"{rule}"\n'}))
+        branch(rule, place.at("first", rule, **{".vibe-gate/gate.toml": f'{gate}"{rule}"\n'}))
 
     for name, record in {
         "bypassed": {"reason": "--no-verify, it said"},
@@ -158,37 +158,39 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
         "picked-by-git": {"during": "cherry-pick"},
         "bypassed-and-reviewed": {},
     }.items():
-        branch(name, made.at("first", name, **{name: "x\n"}))
-        made.record(name, kind="bypassed", **record)
-    made.review("bypassed-and-reviewed")
-    branch("rewritten", made.at("first", "Rewritten", rewritten="x\n"))
-    made.record(
+        branch(name, place.at("first", name, **{name: "x\n"}))
+        place.record(name, kind="bypassed", **record)
+    place.review("bypassed-and-reviewed")
+    branch("rewritten", place.at("first", "Rewritten", rewritten="x\n"))
+    place.record(
         "rewritten", kind="rewritten", stage="post-rewrite", old=git("rev-parse", "bypassed")
     )
     for name, base in {"in-range": "bypassed-silently", "picked-in-range": "picked-by-git"}.items():
-        branch(name, made.at(base, "After it", after="x\n"))
-        made.review("first", name)
+        branch(name, place.at(base, "After it", after="x\n"))
+        place.review("first", name)
 
-    made.review("side")
+    place.review("side")
     for name, files in {"clean-merge": {}, "own-merge": {"own": "x\n"}}.items():
-        branch(name, made.merge(one, "side", **files))
-        made.review(name)
+        branch(name, place.merge(commit_one, "side", **files))
+        place.review(name)
 
     for name, base, picks in [
-        ("cherry", "side", [one]), ("pair-elsewhere", "side", [two, three]), ("squashed", "first", [two, three]),
-    ]:  # fmt: skip
+        ("cherry", "side", [commit_one]),
+        ("pair-elsewhere", "side", [commit_two, commit_three]),
+        ("squashed", "first", [commit_two, commit_three]),
+    ]:
         git("checkout", "-q", "--detach", base)
         git("cherry-pick", "--no-commit" if name == "squashed" else "--ff", *picks)
         if name == "squashed":
-            made.commit("Squashed")
+            place.commit("Squashed")
         branch(name)
-    overlap = [made.at("first", "a", a="x\n")]
-    overlap += [made.at(overlap[0], "b", b="x\n")]
-    branch("overlap", made.at(overlap[1], "c", c="x\n"))
-    made.review("first", overlap[1])
-    made.review(overlap[0], "overlap")
-    branch("amended", made.at("first", "Amended", amended="x\n"))
-    made.record("amended", kind="rewritten", stage="post-rewrite", old=git("rev-parse", "side"))
+    overlap = [place.at("first", "a", a="x\n")]
+    overlap += [place.at(overlap[0], "b", b="x\n")]
+    branch("overlap", place.at(overlap[1], "c", c="x\n"))
+    place.review("first", overlap[1])
+    place.review(overlap[0], "overlap")
+    branch("amended", place.at("first", "Amended", amended="x\n"))
+    place.record("amended", kind="rewritten", stage="post-rewrite", old=git("rev-parse", "side"))
 
     git("checkout", "-q", "--detach", "bypassed", "--")
     git("commit", "-q", "--allow-empty", "-m", "Empty")
@@ -197,12 +199,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ("unreadable", "receipt.json", "{}"),
         ("altered", "summary.json", '{"outcome": "fail"}'),
     ]:
-        branch(name, made.at("first", name, **{name: "x\n"}))
-        made.review(name)
-        (run,) = made.path.glob(f".vibe-artifacts/{git('rev-parse', name)}/2*")
+        branch(name, place.at("first", name, **{name: "x\n"}))
+        place.review(name)
+        (run,) = place.path.glob(f".vibe-artifacts/{git('rev-parse', name)}/2*")
         (run / file).write_text(text)
     git("checkout", "-q", "main", "--")
-    return made
+    return place
 
 
 @pytest.mark.parametrize(
@@ -284,17 +286,20 @@ def test_without_a_range_it_is_what_the_upstream_does_not_have(world):
 )
 def test_each_commit_stands_by_the_reviews_about_it(world, span, code, statuses):
     """`:match`, with `+` if the commit was reviewed as part of a segment."""
-    found = world.verified(span)
+    verification = world.verified(span)
 
-    def row(one: CommitStatus) -> str:
-        match = f":{one.match.removesuffix(' patch-id')}" if one.match else ""
-        return f"{one.status}{match}{'+' * bool(one.segment)}"
+    def row(status: CommitStatus) -> str:
+        match = f":{status.match.removesuffix(' patch-id')}" if status.match else ""
+        return f"{status.status}{match}{'+' * bool(status.segment)}"
 
-    assert ([row(one) for _, one in found.commits], found.exit_code) == (statuses.split(), code)
+    assert ([row(status) for _, status in verification.commits], verification.exit_code) == (
+        statuses.split(),
+        code,
+    )
 
 
 @pytest.mark.parametrize(
-    ("span", "why", "review"),
+    ("span", "reason", "review"),
     [
         ("first..bypassed", "committed without the hook on 2026-01-02 (--no-verify, it said)", "--commit {commit}"),
         ("first..bypassed-silently", "committed without the hook on 2026-01-02 (--no-verify, or the hook was off)",
@@ -306,11 +311,11 @@ def test_each_commit_stands_by_the_reviews_about_it(world, span, code, statuses)
             "{other}..{commit} --base {main}"),
     ],
 )  # fmt: skip
-def test_a_commit_without_a_verdict_says_why_and_what_to_do(world, span, why, review):
+def test_a_commit_without_a_verdict_says_why_and_what_to_do(world, span, reason, review):
     identity, status = world.verified(span).commits[0]
     names = {"commit": identity.commit, "other": "side", "first": "first", "main": "main~3"}
     ids = {name: world.git("rev-parse", revision)[:12] for name, revision in names.items()}
-    assert (status.why, status.commands) == (why, (f"vibe-gate review {review.format(**ids)}",))
+    assert (status.why, status.commands) == (reason, (f"vibe-gate review {review.format(**ids)}",))
 
 
 @pytest.mark.parametrize(
@@ -353,19 +358,21 @@ def test_the_exit_code_is_5_for_a_forged_receipt_and_1_for_any_other_commit_that
     assert Verification(commits, "", "", strict=False).exit_code == code
 
 
-@pytest.mark.parametrize(("wanted", "environ", "strict"), [
+@pytest.mark.parametrize(("options", "environ", "strict"), [
     ({}, {}, False), ({"strict": True}, {}, True), ({}, {"CI": "true"}, True),
 ])  # fmt: skip
-def test_in_ci_only_what_somebody_else_signed_counts(world, wanted, environ, strict):
-    request = VerifyRequest("first..main~3", **wanted)
-    found = verify_commits(
+def test_in_ci_only_what_somebody_else_signed_counts(world, options, environ, strict):
+    request = VerifyRequest("first..main~3", **options)
+    verification = verify_commits(
         request,
         start=world.path,
         environment=read_environment(world.environ | environ),
         now=datetime.now(UTC),
     )
-    assert found.strict is strict
-    assert [one.status for _, one in found.commits] == ["unsigned" if strict else "reviewed"]
+    assert verification.strict is strict
+    assert [status.status for _, status in verification.commits] == [
+        "unsigned" if strict else "reviewed"
+    ]
 
 
 @pytest.mark.parametrize(("rule", "blocks"), [("warn", False), ("block", True)])
@@ -390,7 +397,7 @@ def test_receipts_in_git_notes_count_where_they_are_asked_for(place):
         assert share_receipt(repository, commit, receipt.read_bytes()) == ""
     shutil.rmtree(place.path / ".vibe-artifacts")
     noted = [
-        [one.status for _, one in place.verified("HEAD", notes=notes).commits]
+        [status.status for _, status in place.verified("HEAD", notes=notes).commits]
         for notes in (False, True)
     ]
     assert noted == [["missing"], ["unsigned"]]

@@ -44,10 +44,10 @@ class Trees(Repo):
         return root / ".vibe-artifacts"
 
 
-def _lines(found: Verification) -> list[str]:
+def _lines(verification: Verification) -> list[str]:
     """What is printed of the commits."""
     lines: list[str] = []
-    for identity, status in found.commits:
+    for identity, status in verification.commits:
         lines += verified.render_commit_status(identity, status)
     return lines
 
@@ -59,17 +59,17 @@ def trees(tmp_path: Path, environ: dict[str, str]) -> Trees:
 
 @pytest.mark.slow
 def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_line_says_where(trees):
-    found = trees.verify("feature")
-    assert found.exit_code == 0
-    assert "    kept in worktree ../feature" in _lines(found)
-    [row] = verified.build_verify_document(found)["commits"]
+    verification = trees.verify("feature")
+    assert verification.exit_code == 0
+    assert "    kept in worktree ../feature" in _lines(verification)
+    [row] = verified.build_verify_document(verification)["commits"]
     assert (row["worktree"], row["place"].partition("/.vibe-artifacts/")[0]) == (
         "../feature",
         "../feature",
     )
-    own = trees.verify("feature", trees.feature)
-    assert own.exit_code == 0
-    assert "    kept in worktree ." in _lines(own)
+    feature_verification = trees.verify("feature", trees.feature)
+    assert feature_verification.exit_code == 0
+    assert "    kept in worktree ." in _lines(feature_verification)
     trees.commit("Here", b="one\n")
     walked(trees.path, trees.environ, Selection("commit", "HEAD"))
     assert not any("kept in" in line for line in _lines(trees.verify("feature", trees.feature)))
@@ -94,8 +94,8 @@ def test_the_other_store_is_only_read(trees):
 
 def test_a_bundle_that_git_tracks_in_another_working_tree_is_forged(trees):
     trees.git("-C", str(trees.feature), "add", "-f", ".vibe-artifacts")
-    found = trees.verify("feature")
-    assert (found.exit_code, found.commits[0][1].status) == (5, "forged")
+    verification = trees.verify("feature")
+    assert (verification.exit_code, verification.commits[0][1].status) == (5, "forged")
 
 
 def test_a_bundle_that_was_changed_in_another_working_tree_is_forged(trees):
@@ -107,20 +107,22 @@ def test_a_bundle_that_was_changed_in_another_working_tree_is_forged(trees):
 
 def test_a_working_tree_that_is_gone_is_left_out(trees):
     shutil.rmtree(trees.feature)
-    found = trees.verify("feature")
-    assert (found.exit_code, found.commits[0][1].status, found.remark) == (1, "missing", "")
+    verification = trees.verify("feature")
+    assert verification.exit_code == 1
+    assert verification.commits[0][1].status == "missing"
+    assert verification.remark == ""
 
 
 def test_another_repository_in_the_place_of_a_working_tree_is_left_out(trees):
     (trees.feature / ".git").unlink()
     trees.git("init", "-q", str(trees.feature))
-    found = trees.verify("feature")
-    assert (found.exit_code, found.commits[0][1].status) == (1, "missing")
+    verification = trees.verify("feature")
+    assert (verification.exit_code, verification.commits[0][1].status) == (1, "missing")
 
 
 def test_a_store_that_cannot_be_read_is_left_out_with_a_remark(trees):
     shutil.rmtree(trees.store(trees.feature))
     trees.store(trees.feature).write_text("no folder")
-    found = trees.verify("feature")
-    assert (found.exit_code, found.commits[0][1].status) == (1, "missing")
-    assert found.remark.startswith("bundles of worktree ../feature ignored: ")
+    verification = trees.verify("feature")
+    assert (verification.exit_code, verification.commits[0][1].status) == (1, "missing")
+    assert verification.remark.startswith("bundles of worktree ../feature ignored: ")

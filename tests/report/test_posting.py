@@ -559,7 +559,7 @@ def test_a_refused_comment_changes_no_verdict_and_is_a_downgrade(github, environ
 
 
 @pytest.mark.parametrize("path", [COMMENTS, CHECKS, REVIEWS])
-@pytest.mark.parametrize("fault", [{"cut": "after"}, {"status": 502}])
+@pytest.mark.parametrize("fault", [{"cut_when": "after"}, {"status": 502}])
 def test_a_fault_that_passes_makes_nothing_twice_and_what_is_missing_is_told(
     github, environ, path, fault
 ):
