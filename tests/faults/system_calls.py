@@ -55,7 +55,7 @@ def _fail_with(code: int) -> Callable[[], None]:
 
 def each_call_fails(
     do: Callable[[Path], object],
-    made: Callable[[int], Path],
+    create_store: Callable[[int], Path],
     after: Callable[[Path], None],
     step: int = 31,
     code: int = errno.EIO,
@@ -63,9 +63,10 @@ def each_call_fails(
     """`do` with its n-th call into the system failing, for every `step`th n; how many calls there
     are.
     """
-    do(made(0))  # loads what it loads on first use: an import that fails is no fault of the store
+    # It loads what it loads on first use: an import that fails is no fault of the store.
+    do(create_store(0))
     for number in itertools.count(1, step):
-        root = made(number)
+        root = create_store(number)
         fault = AtCall(number, _fail_with(code), but="close_descriptor")
         sys.setprofile(fault)
         try:
@@ -85,7 +86,7 @@ def each_call_fails(
 
 def each_call_kills(
     do: Callable[[Path], object],
-    made: Callable[[int], Path],
+    create_store: Callable[[int], Path],
     after: Callable[[Path], None],
     step: int = 41,
 ) -> int:
@@ -93,7 +94,7 @@ def each_call_kills(
     calls there are.
     """
     for number in itertools.count(1, step):
-        root = made(number)
+        root = create_store(number)
         child = os.fork()
         if child == 0:
             sys.setprofile(AtCall(number, lambda: os.kill(os.getpid(), signal.SIGKILL)))

@@ -88,9 +88,9 @@ def assert_sound(root: Path, *, killed: bool = False) -> None:
 
 
 def assert_heals(root: Path) -> None:
-    again = review(root)
-    assert again.lost is None
-    assert read_summary(again.directory).outcome == "pass"
+    second_review = review(root)
+    assert second_review.lost is None
+    assert read_summary(second_review.directory).outcome == "pass"
     assert_sound(root, killed=True)
 
 
@@ -220,18 +220,18 @@ print("unrecorded")
 """
 
 
-@pytest.mark.parametrize(("script", "said"), [(_FULL, "healed\n"), (_READ_ONLY, "unrecorded\n")])
+@pytest.mark.parametrize(("script", "output"), [(_FULL, "healed\n"), (_READ_ONLY, "unrecorded\n")])
 def test_a_full_or_read_only_disk_leaves_the_review_unrecorded(
-    tmp_path: Path, script: str, said: str
+    tmp_path: Path, script: str, output: str
 ) -> None:
     path = os.pathsep.join(map(str, (TESTS, TESTS / "faults", TESTS.parent)))
     command = ["unshare", "-Urm", sys.executable, "-c", _ON_A_MOUNT + script, str(tmp_path)]
-    done = subprocess.run(
+    result = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
     )
-    if done.returncode == 77 or done.stderr.startswith("unshare:"):
+    if result.returncode == 77 or result.stderr.startswith("unshare:"):
         pytest.skip("no user namespaces here")
-    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, output, "")
 
 
 def test_a_root_whose_path_is_too_long_or_missing_is_unrecorded(tmp_path: Path) -> None:

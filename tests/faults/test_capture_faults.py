@@ -18,27 +18,27 @@ EVENT = json.dumps(
 ).encode()
 
 
-def run(script, given, where, **more):
-    done = subprocess.run(
+def run(script, stdin, folder, **options):
+    result = subprocess.run(
         [sys.executable, "-I", "-S", script],
-        input=given,
-        cwd=where,
+        input=stdin,
+        cwd=folder,
         capture_output=True,
         timeout=250,
-        **more,
+        **options,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
 
 
 @pytest.fixture
-def where(tmp_path, environ):
+def repository(tmp_path, environ):
     """A repository."""
     subprocess.run(["git", "init", "-q", "r"], cwd=tmp_path, check=True)
     return tmp_path / "r"
 
 
-def gaps(where):
-    return (where / ".git" / "vibe-gate" / "captures" / "gaps").read_text()
+def gaps(repository):
+    return (repository / ".git" / "vibe-gate" / "captures" / "gaps").read_text()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -48,62 +48,62 @@ def test_outside_of_a_repository_nothing_happens(tmp_path, environ, script):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize("given", [b"", b"null", b"git garbage \xff\x00", b"{" + b"x" * 100])
-def test_garbage_on_stdin_is_not_kept(where, script, given):
-    run(script, given, where)
-    assert not (where / ".git" / "vibe-gate" / "captures" / "unknown").exists()
+@pytest.mark.parametrize("garbage", [b"", b"null", b"git garbage \xff\x00", b"{" + b"x" * 100])
+def test_garbage_on_stdin_is_not_kept(repository, script, garbage):
+    run(script, garbage, repository)
+    assert not (repository / ".git" / "vibe-gate" / "captures" / "unknown").exists()
     if script == capture.__file__:
-        assert "not a hook event" in gaps(where)
+        assert "not a hook event" in gaps(repository)
 
 
-def test_a_full_disk_leaves_no_half_line(where):
-    run(capture.__file__, EVENT, where)
-    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
+def test_a_full_disk_leaves_no_half_line(repository):
+    run(capture.__file__, EVENT, repository)
+    spool = repository / ".git/vibe-gate/captures/s1/events.ndjson"
     before = spool.read_bytes()
     limit = len(before) + 100
 
     def full() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    run(capture.__file__, EVENT, where, preexec_fn=full)
+    run(capture.__file__, EVENT, repository, preexec_fn=full)
     assert spool.read_bytes() == before
-    assert "no space" in gaps(where)
-    run(capture.__file__, EVENT, where)
+    assert "no space" in gaps(repository)
+    run(capture.__file__, EVENT, repository)
     assert spool.read_bytes().count(b"\n") == 2
 
 
-def test_not_a_byte_of_space_is_a_gap_or_nothing(where):
+def test_not_a_byte_of_space_is_a_gap_or_nothing(repository):
     def full() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
     for script in SCRIPTS:
-        run(script, EVENT, where, preexec_fn=full)
+        run(script, EVENT, repository, preexec_fn=full)
 
 
-def test_a_line_that_was_torn_takes_no_other_with_it(where):
-    run(capture.__file__, EVENT, where)
-    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
+def test_a_line_that_was_torn_takes_no_other_with_it(repository):
+    run(capture.__file__, EVENT, repository)
+    spool = repository / ".git/vibe-gate/captures/s1/events.ndjson"
     with open(spool, "ab") as file:
         file.write(b'{"ts":1,"eve')
-    run(capture.__file__, EVENT, where)
+    run(capture.__file__, EVENT, repository)
     lines = spool.read_bytes().split(b"\n")
     assert [bool(line) and line.endswith(b"}}") for line in lines] == [True, False, True, False]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_folder_that_cannot_be_written_is_no_fault(where, script):
-    (where / ".git").chmod(0o500)
+def test_a_folder_that_cannot_be_written_is_no_fault(repository, script):
+    (repository / ".git").chmod(0o500)
     try:
-        run(script, EVENT, where)
+        run(script, EVENT, repository)
     finally:
-        (where / ".git").chmod(0o700)
+        (repository / ".git").chmod(0o700)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("lies", ["file", "link", "dangling", "fifo"])
-def test_whatever_lies_in_the_place_of_the_spool_is_no_fault(where, tmp_path, script, lies):
-    state, outside = where / ".git" / "vibe-gate", tmp_path / "outside"
+def test_whatever_lies_in_the_place_of_the_spool_is_no_fault(repository, tmp_path, script, lies):
+    state, outside = repository / ".git" / "vibe-gate", tmp_path / "outside"
     if lies == "file":
         state.write_text("in the way")
     else:
@@ -115,15 +115,15 @@ def test_whatever_lies_in_the_place_of_the_spool_is_no_fault(where, tmp_path, sc
             spool.symlink_to(outside)
         if lies == "link":
             outside.write_text("mine")
-    run(script, EVENT, where)
+    run(script, EVENT, repository)
     if lies == "link":
         assert outside.read_text() == "mine"
     assert lies != "dangling" or not outside.exists()
 
 
-def test_a_lock_that_is_never_released_holds_nobody_up(where):
-    run(capture.__file__, EVENT, where)
-    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
+def test_a_lock_that_is_never_released_holds_nobody_up(repository):
+    run(capture.__file__, EVENT, repository)
+    spool = repository / ".git/vibe-gate/captures/s1/events.ndjson"
     holder = subprocess.Popen(
         [
             sys.executable,
@@ -136,28 +136,28 @@ def test_a_lock_that_is_never_released_holds_nobody_up(where):
     )
     try:
         assert holder.stdout is not None and holder.stdout.readline()
-        run(capture.__file__, EVENT, where)
+        run(capture.__file__, EVENT, repository)
     finally:
         holder.communicate(b"\n")
     assert spool.read_bytes().count(b"\n") == 2
 
 
-def test_a_closed_stdin_or_stdout_is_no_fault(where):
+def test_a_closed_stdin_or_stdout_is_no_fault(repository):
     for script in SCRIPTS:
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-c", f"{sys.executable} -I -S {script} <&- >&-"],
-            cwd=where,
+            cwd=repository,
             capture_output=True,
             timeout=250,
         )
-        assert (done.returncode, done.stderr) == (0, b"")
+        assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_gaps_stay_small(where):
+def test_gaps_stay_small(repository):
     for _ in range(3):
-        run(capture.__file__, b"garbage", where)
-    path = where / ".git/vibe-gate/captures/gaps"
+        run(capture.__file__, b"garbage", repository)
+    path = repository / ".git/vibe-gate/captures/gaps"
     assert path.read_text().count("not a hook event") == 3
     path.write_text("x" * (64 << 10))
-    run(capture.__file__, b"garbage", where)
+    run(capture.__file__, b"garbage", repository)
     assert path.stat().st_size == 64 << 10

@@ -70,6 +70,6 @@ def test_a_tree_of_a_hundred_million_names_is_given_up(tmp_path, environ):
         "--commit",
         bomb,
     ]
-    done = subprocess.run(command, cwd=repo.path, env=environ, capture_output=True, timeout=250)
-    assert done.returncode == 3, done.stderr
-    assert b"Traceback" not in done.stderr
+    result = subprocess.run(command, cwd=repo.path, env=environ, capture_output=True, timeout=250)
+    assert result.returncode == 3, result.stderr
+    assert b"Traceback" not in result.stderr

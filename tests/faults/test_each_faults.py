@@ -55,33 +55,33 @@ def history(template: Path, tmp_path: Path) -> Path:
 
 
 def start(
-    where: Path, environ: Mapping[str, str], *options: str, commits: str = "start..HEAD"
+    folder: Path, environ: Mapping[str, str], *options: str, commits: str = "start..HEAD"
 ) -> subprocess.Popen[str]:
     """The command, in a process group of its own, as a shell starts it."""
     command = [sys.executable, "-m", "vibe_gate", "review", commits, "--each", "--json", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
-        command, cwd=where, env=dict(environ), text=True, process_group=0, **pipes
+        command, cwd=folder, env=dict(environ), text=True, process_group=0, **pipes
     )
 
 
-def forked(where: Path, environ: Mapping[str, str], *options: str) -> subprocess.Popen[str]:
+def forked(folder: Path, environ: Mapping[str, str], *options: str) -> subprocess.Popen[str]:
     """The same about four commits and by a judge, without the interpreter's start, which would take
     most of the time.
     """
     argv = ("review", "HEAD~4..HEAD", "--each", "--json", "--rubric", "general", *options)
-    return begun(*argv, cwd=where, environ=environ)
+    return begun(*argv, cwd=folder, environ=environ)
 
 
-def ended(process: subprocess.Popen[str]) -> list[dict]:
+def wait_for_rows(process: subprocess.Popen[str]) -> list[dict]:
     out, err = process.communicate(timeout=250)
     assert process.returncode in (0, 3), err
     return [json.loads(line) for line in out.splitlines()]
 
 
-def sealed(where: Path) -> Counter[str]:
+def sealed(folder: Path) -> Counter[str]:
     """How many sealed runs each commit has."""
-    return Counter(path.parts[-3] for path in where.glob(".vibe-artifacts/*/*/summary.json"))
+    return Counter(path.parts[-3] for path in folder.glob(".vibe-artifacts/*/*/summary.json"))
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -107,7 +107,7 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
 ):
     for number, name in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGTERM), 1):
         process = start(history, environ, "--jobs", jobs)
-        until(lambda more=number: len(sealed(history)) >= 3 * more)
+        until(lambda round_number=number: len(sealed(history)) >= 3 * round_number)
         workers = list(workers_of(process))
         assert len(workers) == (0 if jobs == "1" else int(jobs))
         (os.killpg if name == signal.SIGINT else os.kill)(
@@ -120,10 +120,10 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
                 f"of {COMMITS} commits recorded. The same command goes on from there."
             )
             assert err == ""
-        until(lambda own=workers: not any(Path(f"/proc/{pid}").exists() for pid in own))
+        until(lambda pids=workers: not any(Path(f"/proc/{pid}").exists() for pid in pids))
         before = sealed(history)
         assert 3 * number <= len(before) < COMMITS
-    *rows, total = ended(start(history, environ, "--jobs", jobs))
+    *rows, total = wait_for_rows(start(history, environ, "--jobs", jobs))
     assert Counter(row["commit"] for row in rows) == Counter({row["commit"]: 1 for row in rows})
     assert {row["commit"] for row in rows if row["recorded"]} == set(before)
     assert total["outcomes"]["pass"] == len(rows) == COMMITS
@@ -138,14 +138,14 @@ def test_a_worker_that_is_killed_costs_nothing_but_its_own_review_which_is_done_
     process = start(history, environ, "--jobs", "2")
     until(lambda: len(sealed(history)) >= 4)
     os.kill(next(workers_of(process)), name)
-    *rows, total = ended(process)
+    *rows, total = wait_for_rows(process)
     assert total["outcomes"]["pass"] == len(rows) == COMMITS
     assert sealed(history) == {row["commit"]: 1 for row in rows}
 
 
 def test_two_commands_at_once_share_the_commits_and_review_none_twice(history, environ):
-    both = [start(history, environ, "--jobs", "2") for _ in range(2)]
-    (*first, _), (*second, _) = (ended(each) for each in both)
+    processes = [start(history, environ, "--jobs", "2") for _ in range(2)]
+    (*first, _), (*second, _) = (wait_for_rows(process) for process in processes)
     assert {row["run_id"] for row in first} == {row["run_id"] for row in second}
     assert sealed(history) == {row["commit"]: 1 for row in first}
 
@@ -153,8 +153,8 @@ def test_two_commands_at_once_share_the_commits_and_review_none_twice(history, e
 @pytest.mark.usefixtures("quick_agents")
 def test_judges_are_asked_once_a_commit_however_often_it_is_interrupted(history, environ):
     questions = [
-        one.id
-        for one in rubric_named(built_in_gate(FolderFiles(history)), "general").judge_criteria
+        criterion.id
+        for criterion in rubric_named(built_in_gate(FolderFiles(history)), "general").judge_criteria
     ]
     with answering(passes(*questions), repeat_last=True) as model:
         environ |= model.environ
@@ -162,8 +162,8 @@ def test_judges_are_asked_once_a_commit_however_often_it_is_interrupted(history,
         until(lambda: len(sealed(history)) >= 1)
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=250)
-        *rows, total = ended(forked(history, environ, "--jobs", "1"))
-        again = ended(forked(history, environ, "--jobs", "1"))
+        *rows, total = wait_for_rows(forked(history, environ, "--jobs", "1"))
+        last_rows = wait_for_rows(forked(history, environ, "--jobs", "1"))
     assert total["outcomes"]["pass"] == 4, rows[0]
-    assert again[-1]["recorded"] == 4
+    assert last_rows[-1]["recorded"] == 4
     assert 4 <= len(model.script.requests) <= 4 + 2  # those of the two that were interrupted

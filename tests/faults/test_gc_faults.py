@@ -25,7 +25,7 @@ OTHER = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str], set[str]]:
+def store_of_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str], set[str]]:
     """A store with an index, and two runs that have no line in it yet; the old and the young
     runs.
     """
@@ -41,10 +41,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str], set[
 
 def assert_right(root: Path, runs: set[str]) -> None:
     for _ in range(2):
-        found = entries(root)
-        assert {entry.run_id for entry in found} == runs
-        assert {entry.state for entry in found} <= {"sealed"}
-    for entry in found:
+        run_entries = entries(root)
+        assert {entry.run_id for entry in run_entries} == runs
+        assert {entry.state for entry in run_entries} <= {"sealed"}
+    for entry in run_entries:
         assert read_summary(root / entry.bundle).outcome == "pass"
         for content in (root / entry.bundle / "files").glob("*/*"):
             assert content.read_bytes() in {b"old", b"young", b"shared"}
@@ -52,14 +52,14 @@ def assert_right(root: Path, runs: set[str]) -> None:
 
 @pytest.mark.parametrize("fault", [each_call_fails, each_call_kills])
 def test_a_cleaning_that_fails_or_is_killed_at_any_call_leaves_whole_bundles_and_is_finished_later(
-    made: tuple[Path, set[str], set[str]], tmp_path: Path, fault: Callable[..., int]
+    store_of_runs: tuple[Path, set[str], set[str]], tmp_path: Path, fault: Callable[..., int]
 ) -> None:
-    store, old, young = made
+    store, old, young = store_of_runs
 
     def look(root: Path) -> None:
-        left = {entry.run_id for entry in entries(root)}
-        assert young <= left <= young | old
-        assert_right(root, left)
+        remaining_ids = {entry.run_id for entry in entries(root)}
+        assert young <= remaining_ids <= young | old
+        assert_right(root, remaining_ids)
         clean_store(root, MONTH, NOW)
         assert_right(root, young)
         trash = root / ".vibe-artifacts/trash"

@@ -56,16 +56,16 @@ def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
 
 def command_lines() -> list[bytes]:
     """Of every process."""
-    found = []
+    lines = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            found.append((entry / "cmdline").read_bytes())
-    return found
+            lines.append((entry / "cmdline").read_bytes())
+    return lines
 
 
 def mine(mark: str) -> list[int]:
     """Processes whose environment carries the test's mark: the review and all that it started."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         try:
             if (
@@ -73,10 +73,10 @@ def mine(mark: str) -> list[int]:
                 and mark.encode()
                 in (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
             ):
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except OSError:
             continue
-    return [pid for pid in found if pid != os.getpid()]
+    return [pid for pid in pids if pid != os.getpid()]
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
@@ -148,23 +148,23 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
         "the command": [*second, passes("done")],
     }
     command: tuple[str, ...] = ("run", "stages")
-    for where, said in steps.items():
-        with answering(*said) as model:
+    for stage, turns in steps.items():
+        with answering(*turns) as model:
             running = begun(*command, cwd=repo.path, environ=environ | model.environ)
-            wait_for(lambda said=said, model=model: len(model.script.requests) == len(said))
-            if where == "the command":
+            wait_for(lambda turns=turns, model=model: len(model.script.requests) == len(turns))
+            if stage == "the command":
                 wait_for(
                     lambda: any(b"\0".join((b"sleep", b"61")) in line for line in command_lines())
                 )
             os.killpg(running.pid, signal.SIGINT)
             _, err = running.communicate(timeout=200)
             wait_for(lambda: not mine(str(tmp_path / "tmp")))
-            assert not model.script.unexpected, where
+            assert not model.script.unexpected, stage
         (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
         last = err.splitlines()[-1]
         sentence = f"vibe-gate: interrupted; `vibe-gate resume {run.parent.name}` goes on."
-        assert (running.returncode, last) == (130, sentence), (where, err)
-        assert list((tmp_path / "tmp").iterdir()) == [], where
+        assert (running.returncode, last) == (130, sentence), (stage, err)
+        assert list((tmp_path / "tmp").iterdir()) == [], stage
         command = ("resume", run.parent.name)
 
 
@@ -201,9 +201,9 @@ def test_two_reviews_at_once_in_one_repository_are_both_right(tmp_path, environ)
     repo = swallowing(tmp_path / "repo", environ)
     with answering(PASSES, repeat_last=True) as model:
         environ |= model.environ
-        both = [begun(*REVIEW, "--json", cwd=repo.path, environ=environ) for _ in range(2)]
-        results = [review.communicate(timeout=200) for review in both]
-    assert [review.returncode for review in both] == [0, 0], results
+        reviews = [begun(*REVIEW, "--json", cwd=repo.path, environ=environ) for _ in range(2)]
+        results = [review.communicate(timeout=200) for review in reviews]
+    assert [review.returncode for review in reviews] == [0, 0], results
     documents = [json.loads(out) for out, _ in results]
     assert documents[0]["run_id"] != documents[1]["run_id"]
     for document in documents:

@@ -62,7 +62,7 @@ class Clones:
         self.place, self.environ = place, environ
         self.origin = gated(place / "origin", environ, gate=f'{GATE}[store]\nurl = "{URL}"\n')
         self.origin.commit("Load robustly", **{"src/load.py": SWALLOWS})
-        self.told: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
 
     def clone(self, name: str) -> Repo:
         self.origin.git("clone", "-q", str(self.origin.path), str(self.place / name))
@@ -70,12 +70,12 @@ class Clones:
 
     def review(self, repo: Repo, *steps: object) -> Review:
         with answering(*map(answer, steps)) as model:
-            done = walked(repo.path, self.environ | model.environ, LAST)
-            self.told = (*done.notes, *(done.unshared.upload() if done.unshared else ()))
+            review = walked(repo.path, self.environ | model.environ, LAST)
+            self.notes = (*review.notes, *(review.unshared.upload() if review.unshared else ()))
         assert (len(model.script.requests), model.script.unexpected) == (len(steps), [])
-        assert done.outcome == "pass"
+        assert review.outcome == "pass"
         assert list((repo.path / ".vibe-artifacts").rglob("summary.json"))
-        return done
+        return review
 
 
 @pytest.fixture
@@ -85,15 +85,20 @@ def team(tmp_path: Path, environ: dict[str, str]) -> Clones:
 
 def test_what_one_clone_was_answered_another_takes_from_the_bucket(s3: S3, team: Clones) -> None:
     team.review(team.clone("a"), PASSES)
-    assert team.told == ()
-    asked = {
+    assert team.notes == ()
+    request_counts = {
         kind: s3.count(kind)
         for kind in ("GET .*answers/", "PUT .*answers/", "PUT .*claims/", "PUT .*runs/")
     }
-    assert asked == {"GET .*answers/": 3, "PUT .*answers/": 2, "PUT .*claims/": 1, "PUT .*runs/": 1}
+    assert request_counts == {
+        "GET .*answers/": 3,
+        "PUT .*answers/": 2,
+        "PUT .*claims/": 1,
+        "PUT .*runs/": 1,
+    }
     s3.seen.clear()
     team.review(team.clone("b"))
-    assert team.told == ()
+    assert team.notes == ()
     assert (s3.count("GET .*answers/"), s3.count("PUT .*(answers|claims)/")) == (1, 0)
 
 
@@ -104,9 +109,9 @@ def test_three_clones_at_once_pay_for_one_question(s3: S3, team: Clones) -> None
         return await asyncio.gather(*(awaited(repo.path, environ) for repo in clones))
 
     with answering(PASSES, repeat_last=True) as model:
-        done = asyncio.run(all_at_once(team.environ | model.environ))
+        reviews = asyncio.run(all_at_once(team.environ | model.environ))
     assert len(model.script.requests) == 1
-    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [
+    assert sorted((review.outcome, review.summary.cache.misses) for review in reviews) == [
         ("pass", 0),
         ("pass", 0),
         ("pass", 2),
@@ -127,7 +132,7 @@ PHASES = {
 
 FAULTS = [
     *(("drop", phase) for phase in PHASES),
-    *(("lose", one) for one in ("claiming", "sharing an answer", "uploading")),
+    *(("lose", phase) for phase in ("claiming", "sharing an answer", "uploading")),
 ]
 FAULTS += [("deny", "looking up"), ("deny", "releasing"), ("deny", "uploading")]
 HARMLESS = {("deny", "releasing")}
@@ -142,8 +147,8 @@ def test_a_connection_that_is_lost_in_any_phase_loses_no_run_and_is_told_once(
     first = team.clone("a")
     team.review(first, PASSES)
     is_told = 0 if (fault, phase) in HARMLESS else 1
-    assert len(team.told) == is_told, team.told
-    for note in team.told:
+    assert len(team.notes) == is_told, team.notes
+    for note in team.notes:
         assert note.startswith(f"The shared store {URL} ")
         assert note.endswith(LATER)
     s3.fault = lambda method, path: ""
@@ -166,7 +171,7 @@ def test_a_store_that_hangs_holds_a_review_up_for_seconds_and_a_pass_from_answer
     began = time.monotonic()
     team.review(team.clone("a"), PASSES)
     assert time.monotonic() - began < 9
-    [note] = team.told
+    [note] = team.notes
     assert note == f"The shared store {URL} is not used: it does not answer in time. {LATER}"
 
 
@@ -175,13 +180,13 @@ def test_a_bucket_that_may_only_be_read_gives_answers_and_takes_none(s3: S3, tea
     s3.fault = lambda method, path: "deny" if method != "GET" else ""
     second = team.clone("b")
     team.review(second)
-    [note] = team.told
+    [note] = team.notes
     assert (
         note
         == f"The shared store {URL} may not be written: access is denied: 403 Forbidden AccessDenied. {LATER}"
     )
-    done = vibe_gate("bundles", "push", cwd=second.path, environ=team.environ)
-    assert (done.code, "access is denied" in done.err) == (3, True)
+    push = vibe_gate("bundles", "push", cwd=second.path, environ=team.environ)
+    assert (push.code, "access is denied" in push.err) == (3, True)
     assert (
         vibe_gate("bundles", "verify", "--store", cwd=second.path, environ=team.environ).code == 0
     )
@@ -192,13 +197,13 @@ def test_a_bucket_that_may_only_be_read_gives_answers_and_takes_none(s3: S3, tea
 def test_an_object_whose_name_cannot_be_read_is_named(s3: S3, name: str) -> None:
     url = f"{s3.environ['AWS_ENDPOINT_URL']}/{BUCKET}/shop/reviews/{name}"
     urllib.request.urlopen(urllib.request.Request(url, b"junk", method="PUT")).close()
-    shown = name if "%" not in name else '"shop/reviews/runs/a\\033"'
+    displayed_name = name if "%" not in name else '"shop/reviews/runs/a\\033"'
     with pytest.raises(StoreUnavailable) as raised:
         ObjectStorage(URL, read_store_access(s3.environ), 5).list_objects("runs")
     assert str(raised.value).startswith(
         "an object there has a name that cannot be read, delete it: "
     )
-    assert str(raised.value).endswith(shown)
+    assert str(raised.value).endswith(displayed_name)
 
 
 def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(
@@ -206,7 +211,7 @@ def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(
 ) -> None:
     s3.fault = lambda method, path: "deny"
     team.review(team.clone("a"), PASSES)
-    [note] = team.told
+    [note] = team.notes
     assert (
         note
         == f"The shared store {URL} is not used: access is denied: 403 Forbidden AccessDenied. {LATER}"
@@ -214,25 +219,27 @@ def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(
     s3.fault = lambda method, path: ""
     s3.pass_on("DELETE", f"/{BUCKET}", {}, b"")
     team.review(team.clone("b"), PASSES)
-    [note] = team.told
+    [note] = team.notes
     assert "there is no such bucket" in note
-    done = vibe_gate("bundles", "list", "--store", cwd=team.place / "b", environ=team.environ)
-    assert (done.code, "NoSuchBucket" in done.err) == (3, True)
+    listing = vibe_gate("bundles", "list", "--store", cwd=team.place / "b", environ=team.environ)
+    assert (listing.code, "NoSuchBucket" in listing.err) == (3, True)
 
 
 def test_a_range_is_reviewed_once_by_all_machines(s3: S3, team: Clones) -> None:
     for number in range(3):
         team.origin.commit(f"Change {number}", **{"src/load.py": f"{SWALLOWS}X = {number}\n"})
-    told = {}
+    facts = {}
     with answering(PASSES, repeat_last=True) as model:
         for name in ("a", "b"):
             argv = ("review", "HEAD~3..HEAD", "--each", "--jobs", "1", "--json")
-            done = vibe_gate(*argv, cwd=team.clone(name).path, environ=team.environ | model.environ)
-            told[name] = (
-                done.code,
-                [json.loads(line).get("why") for line in done.out.splitlines()],
+            review = vibe_gate(
+                *argv, cwd=team.clone(name).path, environ=team.environ | model.environ
             )
-    assert told["a"] == told["b"] == (0, ["", "", "", None])
+            facts[name] = (
+                review.code,
+                [json.loads(line).get("why") for line in review.out.splitlines()],
+            )
+    assert facts["a"] == facts["b"] == (0, ["", "", "", None])
     assert len(model.script.requests) == 3
     runs = vibe_gate(
         "bundles", "list", "--store", "--json", cwd=team.place / "a", environ=team.environ
@@ -243,23 +250,25 @@ def test_a_range_is_reviewed_once_by_all_machines(s3: S3, team: Clones) -> None:
 def test_foreign_and_altered_objects_are_named_and_never_believed(s3: S3, team: Clones) -> None:
     first, second = team.clone("a"), team.clone("b")
     team.review(first, PASSES)
-    there = from_url(URL, client_options={"allow_http": True})
+    bucket_store = from_url(URL, client_options={"allow_http": True})
     objects = {
-        one["path"]: bytes(there.get(one["path"]).bytes()) for part in there.list() for one in part
+        stored_object["path"]: bytes(bucket_store.get(stored_object["path"]).bytes())
+        for part in bucket_store.list()
+        for stored_object in part
     }
     [run] = [name for name in objects if name.startswith("runs/")]
     for name in objects.keys() - {run}:
-        there.put(name, objects[name].replace(b'"pass"', b'"fail"'))
-    there.put(run.replace("runs/2", "runs/1"), objects[run])
-    there.put(run, b"altered")
+        bucket_store.put(name, objects[name].replace(b'"pass"', b'"fail"'))
+    bucket_store.put(run.replace("runs/2", "runs/1"), objects[run])
+    bucket_store.put(run, b"altered")
 
-    def told(*argv: str) -> tuple[int, str]:
-        done = vibe_gate(*argv, cwd=second.path, environ=team.environ)
-        return done.code, done.out + done.err
+    def run_vibe_gate(*argv: str) -> tuple[int, str]:
+        result = vibe_gate(*argv, cwd=second.path, environ=team.environ)
+        return result.code, result.out + result.err
 
-    code, listed = told("bundles", "list", "--store")
+    code, listed = run_vibe_gate("bundles", "list", "--store")
     assert (code, listed.count("foreign"), listed.count("pass")) == (0, 1, 1)
-    code, checked = told("bundles", "verify", "--store")
+    code, checked = run_vibe_gate("bundles", "verify", "--store")
     assert code == 5
     assert (
         "Checked 2 runs, 2 answers: 4 objects not to be believed; the rest is what the team wrote."
@@ -267,14 +276,14 @@ def test_foreign_and_altered_objects_are_named_and_never_believed(s3: S3, team: 
     )
     assert "its bytes are not those that were uploaded" in checked
     assert "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered" in checked
-    code, shown = told("bundles", "show", "--store")
-    assert (code, "its bytes are not those" in shown) == (5, True)
+    code, shown_bundle = run_vibe_gate("bundles", "show", "--store")
+    assert (code, "its bytes are not those" in shown_bundle) == (5, True)
     team.review(second, PASSES)  # asked again
-    [note] = team.told
+    [note] = team.notes
     assert note.startswith(f"2 objects in {URL} (first answers/")
     assert note.endswith("altered, or not written with this VIBE_GATE_STORE_KEY; not used.")
     team.review(team.clone("c"))  # what was altered is what the team wrote again
-    assert team.told == ()
+    assert team.notes == ()
 
 
 def test_a_machine_that_dies_while_it_asks_holds_others_up_no_longer_than_its_deadline(
@@ -299,7 +308,7 @@ def test_a_machine_that_dies_while_it_asks_holds_others_up_no_longer_than_its_de
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
         assert s3.count("POST") == 0  # it left its claim
-        done = vibe_gate(
+        review = vibe_gate(
             "review",
             "--commit",
             "HEAD",
@@ -308,6 +317,6 @@ def test_a_machine_that_dies_while_it_asks_holds_others_up_no_longer_than_its_de
             cwd=team.clone("b").path,
             environ=environ,
         )
-    assert done.code == 0, done.err
-    assert "another review asks the same just now; waiting for its answer" in done.err
+    assert review.code == 0, review.err
+    assert "another review asks the same just now; waiting for its answer" in review.err
     assert (len(model.script.requests), model.script.unexpected) == (2, [])

@@ -44,13 +44,13 @@ def broken(root: Path) -> None:
     file.
     """
     review(root)
-    one = review(root)
-    two = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
-    two.keep_content("after", b"new\n" * 4000, "a")
-    two.event("node.added", "judge", kind="judge")
-    two.close()
-    (one.directory / "run.json").unlink()
-    with (two.directory / "events.ndjson").open("ab") as log:
+    damaged_run = review(root)
+    open_run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
+    open_run.keep_content("after", b"new\n" * 4000, "a")
+    open_run.event("node.added", "judge", kind="judge")
+    open_run.close()
+    (damaged_run.directory / "run.json").unlink()
+    with (open_run.directory / "events.ndjson").open("ab") as log:
         log.write(b'{"seq"')
     (root / ".vibe-artifacts/.tmp-1").write_text("half")
 

@@ -94,8 +94,8 @@ def test_no_environment_memory_or_file_of_another_process_is_seen(
 ):
     ways = ("environ", "mem", "maps", "fd/0", "cwd/.", "root/etc")
     for pid in (secretive.pid, os.getpid()):
-        seen = tried(tree, {way: _look(f"/proc/{pid}/{way}") for way in ways})
-        assert not any(done for done, _ in seen.values()), seen
+        attempts = tried(tree, {file_name: _look(f"/proc/{pid}/{file_name}") for file_name in ways})
+        assert not any(is_done for is_done, _ in attempts.values()), attempts
     everything = "import glob\nfor f in glob.glob('/proc/[0-9]*/environ'):\n try: print(open(f).read())\n except OSError: 0"
     assert SECRET not in run(tree, everything).output
 
@@ -118,13 +118,13 @@ def test_files_outside_of_the_export_are_neither_read_nor_written(tree: Path, tm
     for file in private:
         file.write_text(SECRET)
     (tree / "link").symlink_to(tmp_path / "module.py")
-    asked = {
+    expressions = {
         f"{verb} {file}": code
         for file in (*private, tree / "link")
         for verb, code in _touches(file).items()
     }
-    seen = tried(tree, asked, HOME=str(home), GITHUB_WORKSPACE=str(tmp_path))
-    assert not any(done for done, _ in seen.values()), seen
+    attempts = tried(tree, expressions, HOME=str(home), GITHUB_WORKSPACE=str(tmp_path))
+    assert not any(is_done for is_done, _ in attempts.values()), attempts
     assert {file.read_text() for file in private} == {SECRET}
 
 
@@ -152,16 +152,16 @@ def test_a_home_or_workspace_in_path_opens_neither(tree: Path, tmp_path: Path):
     (home / "bin").mkdir(parents=True)
     (home / "secret").write_text(SECRET)
     path = f"{os.environ['PATH']}:{home}:{home}/bin:/:{tmp_path}"
-    seen = tried(
+    attempts = tried(
         tree, {"read": f"open({str(home / 'secret')!r}).read()"}, HOME=str(home), PATH=path
     )
-    assert not seen["read"][0]
+    assert not attempts["read"][0]
 
 
 @pytest.mark.slow
 @walled
 def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
-    seen = tried(
+    attempts = tried(
         tree,
         {
             "tree": "open('made', 'w').write('x')",
@@ -173,19 +173,19 @@ def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
             "program": "subprocess.check_output(['git', '--version'])",
         },
     )
-    assert all(done for done, _ in seen.values()), seen
+    assert all(is_done for is_done, _ in attempts.values()), attempts
 
 
 @pytest.mark.slow
 @scoped
 def test_no_signal_reaches_the_gate_or_the_launcher(tree: Path, secretive: subprocess.Popen[bytes]):
     targets = {"other": secretive.pid, "gate": os.getpid()}
-    seen = tried(
+    attempts = tried(
         tree,
         {n: f"os.kill({p}, 0)" for n, p in targets.items()}
         | {"launcher": "os.kill(os.getppid(), 9)"},
     )
-    assert not any(done for done, _ in seen.values()), seen
+    assert not any(is_done for is_done, _ in attempts.values()), attempts
     run(tree, "import os; os.kill(-1, 9)")
     assert secretive.poll() is None
 
@@ -197,15 +197,15 @@ def test_no_limit_of_another_process_is_set(tree: Path, secretive: subprocess.Po
     """One of processor time would kill it, where no signal reaches it."""
     ways = {name: f"__import__('resource').prlimit({pid}, 7, (9, 9))" for name, pid in
             {"other": secretive.pid, "gate": os.getpid(), "launcher": "os.getppid()", "own": 0}.items()}  # fmt: skip
-    seen = tried(tree, ways)
-    assert {name for name, (done, _) in seen.items() if done} == {"own"}, seen
+    attempts = tried(tree, ways)
+    assert {name for name, (is_done, _) in attempts.items() if is_done} == {"own"}, attempts
 
 
 @pytest.mark.slow
 @linux
 @filtered
 def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):
-    seen = tried(
+    attempts = tried(
         tree,
         {
             "unix": "socket.socket(socket.AF_UNIX)",
@@ -214,7 +214,7 @@ def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):
             "internet": "socket.socket(socket.AF_INET)",
         },
     )
-    assert {name: done for name, (done, _) in seen.items()} == {
+    assert {name: is_done for name, (is_done, _) in attempts.items()} == {
         "unix": False, "vsock": False, "pair": True, "internet": True,
     }  # fmt: skip
 
@@ -297,10 +297,10 @@ def test_the_gate_itself_shows_nothing_to_processes_of_its_user(tree: Path):
         "environment=command_environment_from(os.environ))\n"
         "print(os.stat('/proc/self/environ').st_uid, __import__('ctypes').CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["0", "0"], "owned by root, and not dumpable"
+    assert result.stdout.split() == ["0", "0"], "owned by root, and not dumpable"
 
 
 WITHOUT = """
@@ -319,9 +319,9 @@ exist.
 """
 
 
-def without_landlock(*argv: str, **how: Any) -> subprocess.CompletedProcess[str]:
+def without_landlock(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT, *argv], capture_output=True, text=True, **how
+        [sys.executable, "-c", WITHOUT, *argv], capture_output=True, text=True, **options
     )
 
 
@@ -336,8 +336,8 @@ def test_a_kernel_without_landlock_runs_the_command_and_ends_what_it_leaves(tree
         "environment=command_environment_from(os.environ))\n"
         "print(result.exit_code, result.lacks)"
     )
-    done = without_landlock("-c", code, cwd=ROOT, check=True)
-    assert done.stdout.startswith("0 no Landlock"), done
+    result = without_landlock("-c", code, cwd=ROOT, check=True)
+    assert result.stdout.startswith("0 no Landlock"), result
     assert not Path(f"/proc/{(tree / 'pid').read_text()}").exists()
 
 
@@ -352,13 +352,13 @@ def test_a_review_says_that_a_command_ran_without_a_wall(tmp_path: Path, environ
     repo = gated(tmp_path / "repo", environ, rubric=RUBRIC)
     repo.commit("More", **{"src/more.py": "MORE = 1\n"})
     review = ("-m", "vibe_gate", "review", "--commit", "HEAD")
-    said = "without a whole wall around it: no Landlock"
-    done = without_landlock(*review, cwd=repo.path, env=environ)
-    assert said in " ".join((done.stdout + done.stderr).split()), done
-    done = subprocess.run(
+    remark = "without a whole wall around it: no Landlock"
+    result = without_landlock(*review, cwd=repo.path, env=environ)
+    assert remark in " ".join((result.stdout + result.stderr).split()), result
+    result = subprocess.run(
         [sys.executable, *review], cwd=repo.path, env=environ, capture_output=True, text=True
     )
-    assert "wall" not in done.stdout + done.stderr, done
+    assert "wall" not in result.stdout + result.stderr, result
 
 
 @pytest.mark.slow
@@ -375,9 +375,9 @@ def test_a_command_with_limits_has_no_network_no_socket_and_no_shared_memory(tre
         "for made in (libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600), libc.semget(0, 1, 0o1600)):\n"
         "    print('outlives' if made >= 0 else 'no', ctypes.get_errno())\n"
     )
-    done = run_limited(tree, code)
+    result = run_limited(tree, code)
     refused = [*["Network is down"] * 3, "Permission denied", *[f"no {errno.ENOSYS}"] * 3]
-    assert done.output.splitlines() == ["300", *refused], done
+    assert result.output.splitlines() == ["300", *refused], result
 
 
 DISK_MB = 10

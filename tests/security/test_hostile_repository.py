@@ -108,23 +108,23 @@ def test_nothing_planted_runs_leaks_into_the_request_or_reaches_the_terminal_raw
     if argv != ["HEAD"]:
         commit_quietly(hostile)
     with answering(PASSES, repeat_last=True) as model:
-        done = vibe_gate("review", *argv, cwd=hostile.path, environ=environ | model.environ)
+        review = vibe_gate("review", *argv, cwd=hostile.path, environ=environ | model.environ)
     assert not (hostile.path.parent / "tripped").exists()
-    assert done.code in (0, 1, 3), done.err
-    asked = json.dumps([request.body for request in model.api.log])
-    assert model.script.requests, done.out + done.err
-    assert [leak for leak in LEAKS if leak in asked] == []
-    assert "\\u202e" not in asked and "\\u001b" not in asked
-    assert all(char == "\n" or char.isprintable() for char in done.out + done.err)
+    assert review.code in (0, 1, 3), review.err
+    request_text = json.dumps([request.body for request in model.api.log])
+    assert model.script.requests, review.out + review.err
+    assert [leak for leak in LEAKS if leak in request_text] == []
+    assert "\\u202e" not in request_text and "\\u001b" not in request_text
+    assert all(char == "\n" or char.isprintable() for char in review.out + review.err)
     for path in (hostile.path / ".vibe-artifacts").rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes()
 
 
 def test_json_carries_no_raw_control_character_of_the_repository(hostile, environ):
-    done = vibe_gate("review", "HEAD", "--json", "--no-judge", cwd=hostile.path, environ=environ)
-    paths = [file["path"] for file in done.json["change"]["files"]]
+    review = vibe_gate("review", "HEAD", "--json", "--no-judge", cwd=hostile.path, environ=environ)
+    paths = [file["path"] for file in review.json["change"]["files"]]
     assert '"src/\\033[2Jname.py"' in paths
-    assert all(char == "\n" or char.isprintable() for char in done.out)
+    assert all(char == "\n" or char.isprintable() for char in review.out)
 
 
 def test_a_rubric_that_is_a_symbolic_link_is_not_followed(tmp_path, environ):
@@ -137,5 +137,5 @@ def test_a_rubric_that_is_a_symbolic_link_is_not_followed(tmp_path, environ):
     repo.commit("Link the rubric")
     repo.write("a", "x\n")
     for definitions in ([], ["--definitions", "worktree"]):
-        done = vibe_gate("review", "HEAD", *definitions, cwd=repo.path, environ=environ)
-        assert (done.code, "symbolic link" in done.err) == (2, True), done.err
+        review = vibe_gate("review", "HEAD", *definitions, cwd=repo.path, environ=environ)
+        assert (review.code, "symbolic link" in review.err) == (2, True), review.err

@@ -59,16 +59,16 @@ HOSTILE = tomllib.loads((Path(__file__).parent / "hostile.toml").read_text("utf-
 WORDS = [name for name in HOSTILE if name not in ("nothing", "blank", "surrogate", "megabyte")]
 
 
-def told(text: str) -> Report:
+def hostile_report(text: str) -> Report:
     """A report in which every string that others can write is `text`; a summary holds no bytes that
     are not UTF-8.
     """
     raw, text = text, text.encode("utf-8", "replace").decode()
     short = text[:280]
-    held = [
+    parts = [
         part for part in raw[:3000].replace("\0", "?").split("/") if part not in ("", ".", "..")
     ]
-    path = paths.quote("/".join(held) or "x")  # as git could hold it
+    path = paths.quote("/".join(parts) or "x")  # as git could hold it
     evidence = CheckedEvidence(path=path, line=2, end_line=2, quote=text, standing="holds")
     look = SecondLook(
         outcome="refuted",
@@ -92,7 +92,7 @@ def told(text: str) -> Report:
         second_look=look,
     )
     bad = criterion("held", "fail", kind="judge", reason=text, votes=(vote, vote))
-    found = [
+    findings = [
         finding(short, line=2, path=path, criterion=text, evidence=(evidence,), fingerprint="a" * 16, proof=proof,
                 second_look=replace(look, outcome="stands")),
         finding(short, line=0, path="", criterion=text, level="warning", fingerprint=text[:16]),
@@ -100,13 +100,13 @@ def told(text: str) -> Report:
         finding("The line 3 of this file holds x.", line=3, path=path, fingerprint="c" * 16),
         finding("Refuted.", level="notice", line=3, path=path, fingerprint="9" * 16, second_look=look),
     ]  # fmt: skip
-    seen = [
+    earlier_findings = [
         ReportedFinding(fingerprint=name * 16, criterion=text[:64], path=path[:4096], line=1, level="failure",
              message=short, since=OLD, fixed=fixed)
         for name, fixed in (("d", HEAD), ("e", ""), ("f", ""))
     ]  # fmt: skip
-    made = summary(
-        run_id=text, key=text, workflow=text, bundle=text, outcome="fail", exit_code=1, findings=tuple(found),
+    hostile_summary = summary(
+        run_id=text, key=text, workflow=text, bundle=text, outcome="fail", exit_code=1, findings=tuple(findings),
         trusted=Trusted(revision=text, bootstrap=False),
         rubrics=(rubric(bad, criterion("x", reason=text), outcome="fail"),),
         policy_changes=(PolicyChange(path=path, change_type=text, level="block", diff=text),),
@@ -115,8 +115,11 @@ def told(text: str) -> Report:
         cost=Cost(usd=0.5, basis="unknown", by_node={text: 0.5}, by_model={text: 0.5}),
     )  # fmt: skip
     return Report(
-        summary=made, notes=(raw,),
-        round=Round(2, HEAD, tuple(found), (), (seen[0],), (found[0],), frozenset("a" * 16), (seen[1],), (seen[2],)),
+        summary=hostile_summary, notes=(raw,),
+        round=Round(
+            2, HEAD, tuple(findings), (), (earlier_findings[0],), (findings[0],), frozenset("a" * 16),
+            (earlier_findings[1],), (earlier_findings[2],),
+        ),
         links=LINKS, patch=patch(path, raw), artifact="summary", number=1, name=raw, review="a...b",
     )  # fmt: skip
 
@@ -124,20 +127,20 @@ def told(text: str) -> Report:
 def patch(path: str, text: str) -> str:
     line = "+".join(f"{part}\n" for part in text.split("\n"))
     count = text.count("\n") + 1
-    shown = f"b/{path}" if not path.startswith('"') else f'"b/{path[1:]}'
+    patch_path = f"b/{path}" if not path.startswith('"') else f'"b/{path[1:]}'
     hidden = "+x\u202e" + text.replace("\n", " ").replace("\r", " ")[:900] + "\n"
     return (
-        f"diff --git a/{path} {shown}\n--- /dev/null\n+++ {shown}\n@@ -0,0 +1,{count} @@\n+{line}"
+        f"diff --git a/{path} {patch_path}\n--- /dev/null\n+++ {patch_path}\n@@ -0,0 +1,{count} @@\n+{line}"
         f"@@ -1 +{count + 1},1 @@\n{hidden}".replace("@@ -1 +", "@@ -0,0 +")
     )
 
 
 def documents(report: Report, text: str) -> dict[str, str]:
     run = make_check_run(report, (text,))
-    made = make_review_comments(
+    review_comments = make_review_comments(
         report, read_anchors(report.patch.encode("utf-8", "surrogateescape"))
     )
-    bodies = {f"review {index}": one.body for index, one in enumerate(made)}
+    bodies = {f"review {index}": comment.body for index, comment in enumerate(review_comments)}
     return {
         "comment": render_comment(report, (text,)),
         "job summary": render_job_summary(report, (text,)),
@@ -148,7 +151,7 @@ def documents(report: Report, text: str) -> dict[str, str]:
     }
 
 
-def check(markdown: str, breaks: bool) -> None:
+def check_document(markdown: str, breaks: bool) -> None:
     tree = page(markdown, breaks=breaks)
     assert {str(node.tag) for node in tree.iter() if isinstance(node.tag, str)} <= TAGS
     for node in tree.iter("a"):
@@ -166,8 +169,10 @@ def check(markdown: str, breaks: bool) -> None:
     assert acted_upon(tree) == []
     ours = [str(node) for node in tree.iter() if not isinstance(node.tag, str)]
     assert all(
-        one.startswith(("<!-- vibe-gate:summary", "<!-- vibe-gate:state", "<!-- vibe-gate:finding"))
-        for one in ours
+        marker.startswith(
+            ("<!-- vibe-gate:summary", "<!-- vibe-gate:state", "<!-- vibe-gate:finding")
+        )
+        for marker in ours
     )
     assert len(ours) <= 2
 
@@ -176,18 +181,18 @@ def check(markdown: str, breaks: bool) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_each_document_shows_their_text_as_text_can_be_sent_and_keeps_marker_and_state_ours(name):
     text = HOSTILE[name]
-    report = told(text)
+    report = hostile_report(text)
     limits = {
         "comment": 65_000,
         "job summary": 1_000_000,
         "check summary": 65_000,
         "check text": 65_000,
     }
-    for what, markdown in documents(report, text).items():
-        check(markdown, breaks=what != "job summary")
-        assert len(markdown.encode()) <= limits.get(what, 60_000)
+    for kind, markdown in documents(report, text).items():
+        check_document(markdown, breaks=kind != "job summary")
+        assert len(markdown.encode()) <= limits.get(kind, 60_000)
         assert not {"\r", "\0"} & set(markdown)
-        if what.startswith(("review", "fixed")):
+        if kind.startswith(("review", "fixed")):
             assert read_finding_marker(markdown) in {"a" * 16, "c" * 16, "9" * 16}
     for note in make_check_run(report).annotations:
         assert len(note.message.encode()) < 64_000
@@ -205,17 +210,20 @@ def test_the_document_has_the_same_parts_as_with_plain_words_and_theirs_can_be_r
     for name in WORDS:
         text = HOSTILE[name]
         words = "\n".join(["plain words"] * (text.count("\n") + 1))
-        plain, made = documents(told(words), words), documents(told(text), text)
-        for what, markdown in made.items():
-            assert skeleton(page(markdown)) == skeleton(page(plain[what])), (name, what)
-        seen = page(render_comment(told(text))).text_content()
-        assert "".join(safe(" ".join(text.split())).split()) in "".join(seen.split()), name
+        plain, hostile_documents = (
+            documents(hostile_report(words), words),
+            documents(hostile_report(text), text),
+        )
+        for kind, markdown in hostile_documents.items():
+            assert skeleton(page(markdown)) == skeleton(page(plain[kind])), (name, kind)
+        rendered = page(render_comment(hostile_report(text))).text_content()
+        assert "".join(safe(" ".join(text.split())).split()) in "".join(rendered.split()), name
 
 
 def test_no_workflow_command_of_theirs_is_obeyed():
     for name in WORDS:
         text = HOSTILE[name]
-        lines = render_workflow_commands(told(text), "TOKEN", (text,)).splitlines()
+        lines = render_workflow_commands(hostile_report(text), "TOKEN", (text,)).splitlines()
         stop, start = lines.index("::stop-commands::TOKEN"), lines.index("::TOKEN::")
         assert (start, len(lines[:stop]) <= 30) == (len(lines) - 1, True), name
         assert not any("::TOKEN::" in line for line in lines[stop + 1 : start]), name
@@ -242,8 +250,8 @@ TOKENS = st.sampled_from([
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.one_of(TOKENS, st.text(max_size=4)), max_size=12).map("".join))
 def test_nor_of_anything_that_can_be_put_together(text):
-    for what, markdown in documents(told(text), text).items():
-        check(markdown, breaks=what != "job summary")
+    for kind, markdown in documents(hostile_report(text), text).items():
+        check_document(markdown, breaks=kind != "job summary")
 
 
 def test_a_state_that_unpacks_to_megabytes_is_not_read():
@@ -277,6 +285,6 @@ def test_permalinks_are_percent_encoded(path, line, end, ending):
 
 
 def test_a_name_cannot_end_the_marker():
-    body = render_comment(replace(told("x"), name="--> <img> a--b/c"))
+    body = render_comment(replace(hostile_report("x"), name="--> <img> a--b/c"))
     assert body.split("\n")[0].count("-->") == 1
     assert read_comment_state(body) is not None

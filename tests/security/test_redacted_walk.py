@@ -113,13 +113,13 @@ def assert_clean(folder: Path) -> None:
         b"BAQEFAASCBKcwggSj",
         LONG[:12].encode(),
     ]
-    found = [
+    leaks = [
         (path, mark)
         for path, data in written(folder)
         for mark in marks
         if mark.lower() in data.lower()
     ]
-    assert found == []
+    assert leaks == []
 
 
 def planted_repo(path: Path, environ: dict[str, str]) -> Repo:
@@ -168,13 +168,13 @@ def test_nothing_secret_is_left_on_disk_by_a_review(
 ) -> None:
     repo = planted_repo(tmp_path / "repo", environ)
     with answering(*script(), repeat_last=True) as model:
-        told = walked(repo.path, environ | model.environ)
-    assert told.summary.outcome == "fail"
-    assert LONG[:12] not in to_json(told.summary)
+        review = walked(repo.path, environ | model.environ)
+    assert review.summary.outcome == "fail"
+    assert LONG[:12] not in to_json(review.summary)
     assert_clean(repo.path / ".vibe-artifacts")
     assert (repo.path / ".git/vibe-gate/state.db").exists()
     assert_clean(repo.path / ".git/vibe-gate")
-    bundle = repo.path / told.summary.bundle
+    bundle = repo.path / review.summary.bundle
     run = json.loads((bundle / "summary.json").read_bytes())["redacted"]
     turn = json.loads(next(bundle.glob("nodes/*/turn-001/summary.json")).read_bytes())["redacted"]
     assert (
@@ -194,8 +194,8 @@ def test_nothing_secret_is_left_by_a_review_whose_model_fails(
     with answering(
         ApiError(400, message=f"no {TOKEN} for {HELD}: {PLANTED}"), repeat_last=True
     ) as model:
-        told = walked(repo.path, environ | model.environ)
-    assert told.summary.outcome in ("error", "fail")
+        review = walked(repo.path, environ | model.environ)
+    assert review.summary.outcome in ("error", "fail")
     assert_clean(repo.path / ".vibe-artifacts")
     assert_clean(repo.path / ".git/vibe-gate")
 
@@ -207,8 +207,8 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(
     repo.write("logo.bin", bytes(range(256)) * 300)
     repo.write("wide.txt", b"\0" + PLANTED.encode())
     repo.commit("Add a logo")
-    told = walked(repo.path, environ, judge="never")
-    patch = (repo.path / told.summary.bundle / "change.patch").read_bytes()
+    review = walked(repo.path, environ, judge="never")
+    patch = (repo.path / review.summary.bundle / "change.patch").read_bytes()
     assert [section.count(bytes(range(1, 256))) for section in unpacked(patch)].count(300) == 1
     assert patch.count(b"[redacted:binary-patch]") == 2
     assert_clean(repo.path / ".vibe-artifacts")
@@ -228,18 +228,18 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
         repo.write("src/c.json", f'{{\n  "token"\n  :\n  "{behind_colon}"\n}}\n')
         repo.commit("Set keys")
     with answering(*script(), repeat_last=True) as model:
-        told = walked(
+        review = walked(
             repo.path, environ | model.environ, wire=Wire("record", tmp_path / "cassette")
         )
-    assert "src/a.json" in (repo.path / told.summary.bundle / "change.patch").read_text()
+    assert "src/a.json" in (repo.path / review.summary.bundle / "change.patch").read_text()
     assert_clean(tmp_path / "cassette")
-    kept = [
+    contents = [
         data
         for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette")
         for _, data in written(folder)
     ]
     assert [
-        value for side in values for value in side for data in kept if value.encode() in data
+        value for side in values for value in side for data in contents if value.encode() in data
     ] == []
 
 

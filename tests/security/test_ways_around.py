@@ -31,10 +31,10 @@ SIGNERS = ".vibe-gate/allowed_signers"
 @pytest.fixture
 def gated(tmp_path: Path, environ: dict[str, str]) -> Gated:
     """A repository whose hooks stop what fails."""
-    made = Gated(tmp_path / "repo", environ)
-    done = made.run("install", "git")
-    assert done.code == 0, done.err
-    return made
+    repository = Gated(tmp_path / "repo", environ)
+    installation = repository.run("install", "git")
+    assert installation.code == 0, installation.err
+    return repository
 
 
 def git(gated: Gated, *argv: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -54,7 +54,7 @@ def stage(gated: Gated, **files: str) -> None:
     gated.git("add", "-A")
 
 
-def named(gated: Gated, *argv: str, since: str = "") -> tuple[int, list[str]]:
+def verify_statuses(gated: Gated, *argv: str, since: str = "") -> tuple[int, list[str]]:
     """The exit code of `verify`, and each commit's status, newest first."""
     code, rows = gated.verify(f"{since or gated.first}..HEAD", *argv)
     for row in rows:
@@ -66,7 +66,7 @@ def test_1b_no_verify_after_the_hook_said_no_shows_the_verdict(gated):
     stage(gated, **{"src/pay.py": BAD})
     assert git(gated, "commit", "-m", "Bad").returncode != 0
     assert git(gated, "commit", "--no-verify", "-m", "Bad all the same").returncode == 0
-    assert named(gated) == (1, ["failed"])
+    assert verify_statuses(gated) == (1, ["failed"])
 
 
 def test_6_what_a_rebase_changes_on_the_way_is_stale(gated):
@@ -75,7 +75,7 @@ def test_6_what_a_rebase_changes_on_the_way_is_stale(gated):
     git(gated, "commit", "-m", "Good")
     slip = "printf 'x = 1\\n' >> src/log.py && git commit -q -a --amend --no-edit --no-verify"
     assert git(gated, "rebase", "--force-rebase", "--exec", slip, "main").returncode == 0
-    code, [status] = named(gated)
+    code, [status] = verify_statuses(gated)
     assert code == 1
     assert status in ("bypassed", "stale")
 
@@ -90,11 +90,11 @@ PAST_HOOKS = {
 }
 
 
-@pytest.mark.parametrize("way", PAST_HOOKS)
-def test_2_to_10_what_no_hook_has_seen_is_missing(gated, way):
+@pytest.mark.parametrize("bypass", PAST_HOOKS)
+def test_2_to_10_what_no_hook_has_seen_is_missing(gated, bypass):
     stage(gated, **{"src/pay.py": BAD})
-    subprocess.run(PAST_HOOKS[way], shell=True, check=True, cwd=gated.path, env=gated.environ)
-    assert named(gated) == (1, ["missing"])
+    subprocess.run(PAST_HOOKS[bypass], shell=True, check=True, cwd=gated.path, env=gated.environ)
+    assert verify_statuses(gated) == (1, ["missing"])
 
 
 def test_11_a_softened_rubric_needs_approval_and_what_it_lets_through_is_stale(gated):
@@ -102,7 +102,7 @@ def test_11_a_softened_rubric_needs_approval_and_what_it_lets_through_is_stale(g
     git(gated, "commit", "-m", "Soften")
     stage(gated, **{"src/pay.py": BAD})
     git(gated, "commit", "-m", "Use it")
-    assert named(gated) == (1, ["stale", "approval"])
+    assert verify_statuses(gated) == (1, ["stale", "approval"])
 
 
 def test_11b_softened_and_used_in_one_commit_is_judged_by_the_old_rubric(gated):
@@ -117,7 +117,7 @@ def test_12_definitions_that_are_renamed_away_need_approval_and_bind_all_the_sam
     git(gated, "commit", "-m", "Rename away")
     stage(gated, **{"src/pay.py": BAD})
     git(gated, "commit", "--no-verify", "-m", "Bad")
-    code, [bad, renamed] = named(gated)
+    code, [bad, renamed] = verify_statuses(gated)
     assert (code, renamed) == (1, "approval")
     assert bad in ("bypassed", "stale", "incomplete")
 
@@ -125,9 +125,9 @@ def test_12_definitions_that_are_renamed_away_need_approval_and_bind_all_the_sam
 def test_13_deleted_definitions_need_approval_and_deleted_bundles_leave_the_commit_missing(gated):
     gated.git("rm", "-rq", ".vibe-gate")
     git(gated, "commit", "-m", "Delete the gate")
-    assert named(gated) == (1, ["approval"])
+    assert verify_statuses(gated) == (1, ["approval"])
     subprocess.run(["rm", "-rf", ".vibe-artifacts"], cwd=gated.path, check=True)
-    assert named(gated) == (1, ["missing"])
+    assert verify_statuses(gated) == (1, ["missing"])
 
 
 def reviewed(gated: Gated, text: str = BAD) -> Path:
@@ -166,8 +166,10 @@ def test_15c_a_bundle_without_its_receipt_is_no_review(gated):
     (bundle / "receipt.json").unlink()
     rewrite(bundle / "summary.json", lambda document: document["digests"].pop("receipt.json"))
     code, rows = gated.verify(f"{gated.first}..HEAD")
-    why = rows[0]["why"].partition(":")[0]
-    assert (code, rows[0]["status"], why) == (1, "missing", "no receipt here is about this change")
+    reason = rows[0]["why"].partition(":")[0]
+    assert code == 1
+    assert rows[0]["status"] == "missing"
+    assert reason == "no receipt here is about this change"
 
 
 def test_15d_a_bundle_that_came_with_the_repository_is_forged(gated):
@@ -186,9 +188,9 @@ def test_15e_a_bundle_dated_in_the_future_is_forged(gated):
 def forge(bundle: Path, change: Any) -> None:
     """Another receipt in a bundle, with a summary that vouches for it."""
     envelope = json.loads((bundle / "receipt.json").read_bytes())
-    said = json.loads(base64.b64decode(envelope["payload"]))
-    change(said)
-    payload = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    statement = json.loads(base64.b64decode(envelope["payload"]))
+    change(statement)
+    payload = json.dumps(statement, sort_keys=True, separators=(",", ":")).encode()
     envelope["payload"] = base64.b64encode(payload).decode()
     (bundle / "receipt.json").write_text(json.dumps(envelope))
     digest = hashlib.sha256((bundle / "receipt.json").read_bytes()).hexdigest()
@@ -202,16 +204,16 @@ def forge(bundle: Path, change: Any) -> None:
 def signed(tmp_path: Path, environ: dict[str, str]) -> Gated:
     """A repository whose gate lists Bob; Bob's key signs."""
     key = signing.key(tmp_path / "keys", "bob")
-    made = Gated(
+    repository = Gated(
         tmp_path / "repo", environ, **{SIGNERS: f"bob@example.org {signing.public(key)}\n"}
     )
-    signing.sign_with(made.repo, key)
-    return made
+    signing.sign_with(repository.repo, key)
+    return repository
 
 
 def test_16_a_signed_receipt_that_was_altered_is_forged(signed):
     bundle = reviewed(signed)
-    forge(bundle, lambda said: said["predicate"].update(outcome="pass", exit_code=0))
+    forge(bundle, lambda statement: statement["predicate"].update(outcome="pass", exit_code=0))
     rewrite(bundle / "summary.json", lambda document: document.update(outcome="pass", exit_code=0))
     assert forged(signed)
 
@@ -220,7 +222,7 @@ def test_16b_a_receipt_of_another_commit_is_forged_where_it_is_put(signed):
     good = reviewed(signed, GOOD)
     bad = reviewed(signed)
     (bad / "receipt.json").write_bytes((good / "receipt.json").read_bytes())
-    forge(bad, lambda said: None)
+    forge(bad, lambda statement: None)
     assert forged(signed)
 
 
@@ -259,13 +261,16 @@ def test_19_no_tag_and_no_branch_stands_in_the_place_of_the_one_that_is_meant(ga
     for kind in ("tag", "branch"):
         gated.git(kind, "origin/main", "weak")
         assert git(gated, "commit", "-m", "Bad").returncode == 1
-        done = gated.run("verify", "origin/main..HEAD")
-        assert (done.code, "origin/main is ambiguous" in done.err) == (2, True)
+        verification = gated.run("verify", "origin/main..HEAD")
+        assert (verification.code, "origin/main is ambiguous" in verification.err) == (2, True)
         gated.git(kind, "-d" if kind == "tag" else "-D", "origin/main")
     gated.git("branch", "origin/main", "weak")
     gated.git("update-ref", "-d", "refs/remotes/origin/main")
-    done = git(gated, "commit", "-m", "Bad")
-    assert (done.returncode, "refs/remotes/origin/main names no revision" in done.stderr) == (
+    commit_attempt = git(gated, "commit", "-m", "Bad")
+    assert (
+        commit_attempt.returncode,
+        "refs/remotes/origin/main names no revision" in commit_attempt.stderr,
+    ) == (
         1,
         True,
     )
@@ -277,9 +282,9 @@ def test_19b_a_tag_of_the_branchs_name_hides_no_commit(gated):
     git(gated, "commit", "--no-verify", "-m", "Bad")
     gated.git("tag", "main", "HEAD")
     gated.git("config", "core.warnAmbiguousRefs", "false")
-    done = gated.run("verify", "main..HEAD")
-    assert done.code == 2
-    assert "main is ambiguous, it names refs/heads/main and refs/tags/main" in done.err
+    verification = gated.run("verify", "main..HEAD")
+    assert verification.code == 2
+    assert "main is ambiguous, it names refs/heads/main and refs/tags/main" in verification.err
     assert gated.verify("heads/main..HEAD")[0] == 1
 
 
@@ -289,9 +294,11 @@ def test_20_a_list_of_where_history_ends_hides_no_commit(gated):
     stage(gated, **{"src/pay.py": GOOD})
     git(gated, "commit", "-m", "Good")
     (gated.path / ".git" / "shallow").write_text(gated.git("rev-parse", "HEAD") + "\n")
-    code, statuses = named(gated)
+    code, statuses = verify_statuses(gated)
     assert (code, len(statuses)) == (1, 2)
-    assert named(gated, since="4b825dc642cb6eb9a060e54bf8d69288fbee4904")[1][:2] == statuses
+    assert (
+        verify_statuses(gated, since="4b825dc642cb6eb9a060e54bf8d69288fbee4904")[1][:2] == statuses
+    )
 
 
 def test_21_a_remote_whose_branch_is_not_known_here_any_more_is_told_at_every_commit(gated):
