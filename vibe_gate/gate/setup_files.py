@@ -472,7 +472,9 @@ def _has_key(content: bytes, key: str) -> bool:
 def _hook_names(groups_by_event: Mapping[str, Any]) -> Iterator[str]:
     """How the hooks of settings.json are named."""
     for event, groups in groups_by_event.items():
-        for group in groups if isinstance(groups, list) else ():
+        if not isinstance(groups, list):
+            continue
+        for group in groups:
             matcher = group.get("matcher") if isinstance(group, dict) else None
             yield f"{event}({matcher})" if matcher else event
 
@@ -493,8 +495,10 @@ def _groups_named(
 def _passed_hook_group(name: str, group: Mapping[str, Any]) -> dict[str, Any]:
     """The group with commands alone. UsageError: it has another kind of hook."""
     inner_hooks = group.get("hooks")
+    if not isinstance(inner_hooks, list):
+        inner_hooks = []
     passed_hooks = []
-    for hook in inner_hooks if isinstance(inner_hooks, list) else ():
+    for hook in inner_hooks:
         if not isinstance(hook, dict) or hook.get("type") != "command":
             raise UsageError(
                 f'{SETTINGS}: the hook {name} is not of the type "command", the only one that is '

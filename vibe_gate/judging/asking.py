@@ -69,7 +69,6 @@ async def ask(
     if facts.tests and facts.asks_for_tests:
         prover = Prover(facts.tests, facts.change, repository, run, tell)
     read_tree = tree_readers(facts.change, repository)
-    keys = [brief.question.key for brief in briefs]
     with ExitStack() as resources:
         with run.deadline.interrupting():
             holding = hold_judged_trees(facts.change, repository, model, folder / TREES)
@@ -81,8 +80,11 @@ async def ask(
         )
         with run.deadline.interrupting():
             intact = trees.are_unchanged()
-    new_by_key = dict(zip(keys, new_votes, strict=True))
-    counted_by_key = {key: new.votes for key, new in new_by_key.items()}
+    counted_by_key = {}
+    cast_by_key = {}
+    for brief, votes in zip(briefs, new_votes, strict=True):
+        counted_by_key[brief.question.key] = votes.votes
+        cast_by_key[brief.question.key] = votes.cast
     spent = model.gateway.spent()
     if model.gateway.ledger.reached:
         _record_budget(run, model.limit_usd, spent, counted_by_key)
@@ -91,7 +93,7 @@ async def ask(
         notes.append(f"Counterexamples are not run: {facts.tests.lack}.")
     return CastVotes(
         by_key=counted_by_key,
-        cast={key: new.cast for key, new in new_by_key.items()},
+        cast=cast_by_key,
         cost=spent,
         notes=tuple(notes),
         intact=intact,

@@ -239,8 +239,9 @@ def _is_inline_test(outline: FileOutline, definition: Definition) -> bool:
 
 def _imported_names(outline: FileOutline | None) -> set[str]:
     names: set[str] = set()
-    for row in outline.imports if outline is not None else ():
-        names.update(row.names)
+    if outline is not None:
+        for row in outline.imports:
+            names.update(row.names)
     return names
 
 

@@ -78,25 +78,26 @@ def recount_fails(
     """
     looked_names = {(fail.rubric.id, fail.criterion.id) for fail in fails}
     all_results = []
+    findings = list(counted.findings)
     for rubric, results in zip(counted.facts.rubrics, counted.results, strict=True):
         new_results = []
         for criterion, result in zip(rubric.criterion, results, strict=True):
-            if (rubric.id, criterion.id) in looked_names:
-                new_results.append(_judge_result(rubric, criterion, counted.facts, answers))
-            else:
+            if (rubric.id, criterion.id) not in looked_names:
                 new_results.append(result)
+                continue
+            new_result = _judge_result(rubric, criterion, counted.facts, answers)
+            new_results.append(new_result)
+            for raw in findings_of(criterion, new_result):
+                _add_look_to_finding(raw, rubric.id, findings)
         all_results.append(tuple(new_results))
-    new_raws: list[tuple[str, RawFinding]] = []
-    for rubric, results in zip(counted.facts.rubrics, all_results, strict=True):
-        for criterion, result in zip(rubric.criterion, results, strict=True):
-            if (rubric.id, criterion.id) in looked_names:
-                new_raws += [(rubric.id, raw) for raw in findings_of(criterion, result)]
-    findings = list(counted.findings)
-    for rubric_id, raw in new_raws:
-        finding = find_named(raw, rubric_id, findings)
-        if finding is not None and raw.second_look is not UNSET:
-            findings[findings.index(finding)] = replace(finding, raw=raw)
     return replace(counted, answers=answers, results=tuple(all_results), findings=tuple(findings))
+
+
+def _add_look_to_finding(raw: RawFinding, rubric_id: str, findings: list[NamedFinding]) -> None:
+    """Put the second look at `raw` to the one of these findings that is the same."""
+    finding = find_named(raw, rubric_id, findings)
+    if finding is not None and raw.second_look is not UNSET:
+        findings[findings.index(finding)] = replace(finding, raw=raw)
 
 
 def criterion_results(

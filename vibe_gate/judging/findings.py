@@ -120,8 +120,10 @@ def _findings_without_line(criterion: Criterion, result: CriterionResult) -> lis
     """
     question = _fold_question(criterion)
     for vote in result.votes:
+        if vote.outcome != "fail":
+            continue
         findings = []
-        for defect in vote.defects if vote.outcome == "fail" else ():
+        for defect in vote.defects:
             if standing_lines(defect) or judge_defect(defect) != "counts":
                 continue
             message = short(defect.reason) or "The answer gives no reason."

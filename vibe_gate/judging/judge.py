@@ -59,9 +59,7 @@ async def answer_questions(
         UsageError: A cassette would keep what stays in this clone.
     """
     questions = questions_of(facts, facts.gate.default_model(run.environment))
-    if model.wire.mode == "record" and not all(
-        may_leave(question.visibility) for question in questions
-    ):
+    if model.wire.mode == "record" and len(_shareable_questions(questions)) < len(questions):
         raise UsageError(NO_CASSETTE)
     run.record.add_to_run_document(shown=_shown_prompts(questions))
     cache = VoteCache(repository, run, model.wire, force=request.force)
@@ -78,11 +76,11 @@ async def answer_questions(
     with run.deadline.interrupting():
         briefs = briefs_of(open_questions, facts, repository)
     unasked_if_new = request.mode.unasked_if_new
-    claimed_briefs = briefs if cache.reads and not unasked_if_new else []
-    claimed_keys = [brief.key for brief in claimed_briefs]
-    private_keys = [
-        brief.key for brief in claimed_briefs if not may_leave(brief.question.visibility)
-    ]
+    claimed_keys: list[str] = []
+    private_keys: list[str] = []
+    if cache.reads and not unasked_if_new:
+        claimed_keys = [brief.key for brief in briefs]
+        private_keys = _private_keys(briefs)
     async with claim_questions(claimed_keys, run, tell, private_keys):
         # The questions once more: another review may have been answered meanwhile.
         cache.find(open_questions, briefs)
@@ -98,6 +96,16 @@ async def answer_questions(
         is_kept = cache.writes and new_votes.intact
         problem = cache.keep(new_votes.cast, open_briefs) if is_kept else ""
     return _new_answers(questions, cache, new_votes, problem, is_kept=is_kept)
+
+
+def _shareable_questions(questions: Iterable[RubricQuestion]) -> list[RubricQuestion]:
+    """Those that show nothing which stays in this clone."""
+    return [question for question in questions if may_leave(question.visibility)]
+
+
+def _private_keys(briefs: Iterable[RubricBrief]) -> list[str]:
+    """The keys of the briefs that show what stays in this clone."""
+    return [brief.key for brief in briefs if not may_leave(brief.question.visibility)]
 
 
 def _shown_prompts(questions: Iterable[RubricQuestion]) -> dict[str, str]:
@@ -187,8 +195,9 @@ def _new_answers(
             cached_ids.add(rubric_id)
         if question.key in new_votes.by_key:
             asked_ids.add(rubric_id)
-    # The key of what only this clone knows would confirm a guess at it.
-    shareable_questions = [question for question in questions if may_leave(question.visibility)]
+    receipt_keys: dict[str, str] = {}
+    if is_kept:  # the key of what only this clone knows would confirm a guess at it
+        receipt_keys = keys_by_rubric(_shareable_questions(questions))
     notes = new_votes.notes
     if problem:
         lost = f"The answers are kept nowhere, so the same question is paid for again ({problem})."
@@ -200,7 +209,7 @@ def _new_answers(
         asked=frozenset(asked_ids),
         notes=notes,
         intact=new_votes.intact,
-        keys=keys_by_rubric(shareable_questions) if is_kept else {},
+        keys=receipt_keys,
     )
 
 
@@ -226,6 +235,6 @@ def _votes_by_rubric(
             by_rubric[rubric_id] = (*by_rubric.get(rubric_id, ()), votes[question.key])
         else:
             open_ids.add(rubric_id)
-    return {
-        rubric_id: answers for rubric_id, answers in by_rubric.items() if rubric_id not in open_ids
-    }
+    for rubric_id in open_ids:
+        by_rubric.pop(rubric_id, None)
+    return by_rubric

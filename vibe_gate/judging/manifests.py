@@ -108,8 +108,10 @@ def _nearest(path: str, read: Callable[[str], bytes | None]) -> Iterator[str]:
 
 
 def _imported_words(outline: FileOutline | None) -> set[str]:
+    if outline is None:
+        return set()
     words: set[str] = set()
-    for row in outline.imports if outline is not None else ():
+    for row in outline.imports:
         for word in _WORD.findall(row.text):
             words.add(_plain(word))
     return words - _GENERAL

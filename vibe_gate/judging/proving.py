@@ -124,25 +124,32 @@ class Prover:
         results: list[_TestResult] = []
         status, reason = await self._compare_trees(test, path, results)
         status, reason = counterexample.weigh_obligation(status, reason, obligation)
+        self._keep_runs(test, path, results)
         redact = self._run.redactor.text
-        visible_output = show_block(
-            "".join(f"==== {result.heading}\n{result.output}\n" for result in results)
-        )  # a person prints it on a terminal
-        self._run.record.keep_counterexample(
-            counterexample.name_test_file(path, test),
-            test.encode(errors="replace"),
-            visible_output.encode(errors="replace"),
-        )
-        is_executed = status in ("proven", "shown")
+        failure_output = ""
+        if status in ("proven", "shown"):
+            failure_output = results[0].output.rstrip()[-MAX_PROOF_OUTPUT:]
+        has_timed_out = any(result.timed_out for result in results)
         return Proof(
             status=status,
             reason=short(redact(reason)),
             path=path,
             test=redact(test),
-            output=results[0].output.rstrip()[-MAX_PROOF_OUTPUT:] if is_executed else "",
+            output=failure_output,
             command=counterexample.format_test_command(self._tests.user_command, path),
             obligation=obligation,
-            timed_out=True if any(result.timed_out for result in results) else UNSET,
+            timed_out=has_timed_out or UNSET,
+        )
+
+    def _keep_runs(self, test: str, path: str, results: Sequence[_TestResult]) -> None:
+        """Keep the test and what its runs printed, as a person may print it on a terminal."""
+        output = ""
+        for result in results:
+            output += f"==== {result.heading}\n{result.output}\n"
+        self._run.record.keep_counterexample(
+            counterexample.name_test_file(path, test),
+            test.encode(errors="replace"),
+            show_block(output).encode(errors="replace"),
         )
 
     async def _compare_trees(

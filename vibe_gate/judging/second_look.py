@@ -36,8 +36,6 @@ from vibe_gate.domain.cause import (
     DisputeUnkeepable,
     Misfit,
     NoConversation,
-    NoKey,
-    NoSdk,
 )
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
@@ -177,18 +175,16 @@ async def look_again(
     cache = LookCache(run, model.wire, facts.change, force=request.force)
     cache.find(questions)
     open_questions = _open_questions(questions, cache.looks)
-    obstacle: NoKey | NoSdk | None = NoKey()
-    if open_questions and not mode.unasked_if_new:
-        obstacle = model.obstacle
+    if not open_questions or mode.unasked_if_new:
+        return _add_looks(answers, questions, cache.looks)
+    obstacle = model.obstacle
     if obstacle:
         unanswered_looks = _unanswered_disputes(open_questions, obstacle)
         return _add_looks(answers, questions, {**cache.looks, **unanswered_looks})
     claimed_keys: list[str] = []
     private_keys: list[str] = []
-    for question in open_questions if cache.reads else ():
-        claimed_keys += question.claim_keys
-        if not may_leave(question.visibility):
-            private_keys += question.claim_keys
+    if cache.reads:
+        claimed_keys, private_keys = _keys_to_claim(open_questions)
     async with claim_questions(claimed_keys, run, tell, private_keys) as is_claimed:
         cache.find(open_questions)  # once more: another review may have been answered meanwhile
         if not is_claimed:  # a dispute that is asked twice would be two
@@ -226,12 +222,10 @@ def look_questions(
     default_model = facts.gate.default_model(run.environment)
     trees = (facts.change.before, facts.change.after)
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
-    rubric_questions = questions_of(facts, default_model)
-    shown_prompts = {
-        question.rubric.id: question.visibility
-        for question in rubric_questions
-        if question.visibility
-    }
+    shown_prompts = {}
+    for rubric_question in questions_of(facts, default_model):
+        if rubric_question.visibility:
+            shown_prompts[rubric_question.rubric.id] = rubric_question.visibility
     questions = []
     for fail in fails:
         rubric = fail.rubric
@@ -249,6 +243,17 @@ def look_questions(
         )
         questions.append(question)
     return questions
+
+
+def _keys_to_claim(questions: Iterable[LookQuestion]) -> tuple[list[str], list[str]]:
+    """The keys by which one command alone asks these, and those of them that stay in this clone."""
+    claimed_keys: list[str] = []
+    private_keys: list[str] = []
+    for question in questions:
+        claimed_keys += question.claim_keys
+        if not may_leave(question.visibility):
+            private_keys += question.claim_keys
+    return claimed_keys, private_keys
 
 
 def _dispute_of(
@@ -661,8 +666,9 @@ def _read_look(
     if outcome == "undecided" and answer.missing.strip():
         reason = f"{end_sentence(reason)} Missing: {end_sentence(answer.missing)}"
     evidence: list[CheckedEvidence] = []
-    for line in answer.evidence if outcome in ("refuted", "intended") else ():
-        evidence += _check_lines(line, context.trees)
+    if outcome in ("refuted", "intended"):
+        for line in answer.evidence:
+            evidence += _check_lines(line, context.trees)
     look = SecondLook(
         outcome=outcome,
         said=outcome,

@@ -64,14 +64,22 @@ def combine_parts(parts: Sequence[Vote]) -> Vote:
     """One vote from the answers to the parts of a change: the worst, with the defects and `changes`
     of all.
     """
-    worst = _worst_outcome(part.outcome for part in parts)
-    deciding_parts = [part for part in parts if part.outcome == worst]
-    other_parts = [part for part in parts if part.outcome != worst]
+    worst = _pick_worst_outcome(part.outcome for part in parts)
+    deciding_parts = []
+    other_parts = []
+    changes: dict[str, None] = {}
+    for part in parts:
+        if part.outcome == worst:
+            deciding_parts.append(part)
+        else:
+            other_parts.append(part)
+        if part.changes:
+            changes[part.changes] = None
     deciding_parts.sort(key=_answer_order)
-    changes = dict.fromkeys(part.changes for part in parts if part.changes)
+    part_defects = [part.defects for part in (*deciding_parts, *other_parts)]
     combined = replace(
         deciding_parts[0],
-        defects=merge_parts_defects(part.defects for part in (*deciding_parts, *other_parts)),
+        defects=merge_parts_defects(part_defects),
         changes=short(" ".join(changes)),
     )
     if worst != "fail":
@@ -79,7 +87,8 @@ def combine_parts(parts: Sequence[Vote]) -> Vote:
     return replace(combined, outranked=_outranked(other_parts))
 
 
-def _worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+def _pick_worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+    """The worst that a vote or a criterion may have."""
     return min(outcomes, key=_WORST_FIRST.index)
 
 
@@ -98,7 +107,7 @@ def _outranked(other_parts: Sequence[Vote]) -> Outcome | UnsetType:
         outcomes.add("error" if part.said is None else part.outcome)
     outcomes -= {"pass", "not_applicable"}
     if outcomes:
-        return _worst_outcome(outcomes)
+        return _pick_worst_outcome(outcomes)
     return UNSET
 
 
@@ -111,7 +120,7 @@ def counted_outcome(vote: Vote) -> Outcome:
     outcome = combine_standings(map(judge_defect, vote.defects))
     if outcome == "fail" or vote.outranked is UNSET:
         return outcome
-    return _worst_outcome([outcome, vote.outranked])
+    return _pick_worst_outcome([outcome, vote.outranked])
 
 
 def settle_votes(
@@ -169,23 +178,14 @@ def result_of_votes(
         is_cached: Every vote is of an earlier run.
         trust: What people said of the judge's earlier findings, if that is known.
     """
-    outcome, decided_by = settle_votes(votes, planned, stopped=True) or ("abstain", "none")
+    outcome, decided_by = _settle_finally([vote.outcome for vote in votes], planned)
     if is_cached:
         decided_by = "cache"
     deciding_votes = [vote for vote in votes if vote.outcome == outcome]
-    deciding_reason = "the votes do not agree"
-    cause: Cause | UnsetType = UNSET
-    if stopped:
-        deciding_reason, cause = stopped.reason, stopped
-    if deciding_votes:
-        telling_vote = max(deciding_votes, key=lambda vote: bool(vote.reason))
-        deciding_reason, cause = telling_vote.reason, telling_vote.cause
+    deciding_reason, cause = _reason_of_votes(deciding_votes, stopped)
     counted_outcomes = [counted_outcome(vote) for vote in votes]
     if outcome == "fail" and "fail" not in counted_outcomes:
-        outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or (
-            "abstain",
-            "none",
-        )
+        outcome, _ = _settle_finally(counted_outcomes, planned)
         decided_by, cause = "refuted", UNSET
         # Its votes fail: the first of them tells why that does not count.
         deciding_reason = _withdrawal_reason(deciding_votes[0], outcome, votes)
@@ -201,6 +201,23 @@ def result_of_votes(
         cause=cause,
         trust=trust,
     )
+
+
+def _settle_finally(outcomes: Sequence[Outcome], planned: int) -> tuple[Outcome, DecidedBy]:
+    """The outcome of a criterion on which no further vote will be cast."""
+    return _settle_outcomes(outcomes, planned, stopped=True) or ("abstain", "none")
+
+
+def _reason_of_votes(
+    deciding_votes: Sequence[Vote], stopped: Cause | None
+) -> tuple[str, Cause | UnsetType]:
+    """What the first vote says that has a reason; if none decides, why no further one was cast."""
+    if deciding_votes:
+        telling_vote = max(deciding_votes, key=lambda vote: bool(vote.reason))
+        return telling_vote.reason, telling_vote.cause
+    if stopped:
+        return stopped.reason, stopped
+    return "the votes do not agree", UNSET
 
 
 def _withdrawal_reason(withdrawn_vote: Vote, outcome: Outcome, votes: Sequence[Vote]) -> str:

@@ -248,21 +248,24 @@ def _vote_of_replies(
     for criterion_id in sorted(criterion_ids):
         part_votes = [reply.votes[criterion_id] for reply in replies if criterion_id in reply.votes]
         by_criterion[criterion_id] = combine_parts(part_votes)
-    models = [reply.model for reply in replies if reply.model]
-    model = models[0] if models else ""
-    fallback = brief.question.rubric.fallback
-    if fallback in models:
-        model = fallback
     addressed: dict[CheckedEvidence, None] = {}
     for reply in replies:
         addressed |= dict.fromkeys(reply.addressed)
     return CastVote(
         by_criterion=by_criterion,
-        model=model,
+        model=_voting_model(replies, brief.question.rubric.fallback),
         unreviewed=brief.unshown,
         addressed=tuple(addressed),
         used_tools=any(reply.used_tools for reply in replies),
     )
+
+
+def _voting_model(replies: Iterable[_Reply], fallback: str | None) -> str:
+    """The fallback if it answered about a part, else the first model that did."""
+    models = [reply.model for reply in replies if reply.model]
+    if fallback and fallback in models:
+        return fallback
+    return models[0] if models else ""
 
 
 def _note_answered(unanswered: dict[int, Cause], replies: Sequence[_Reply]) -> None:
@@ -590,8 +593,9 @@ def _read_vote(
     if outcome == "abstain" and answer.missing.strip():
         reason = f"{end_sentence(answer.reason)} Missing: {end_sentence(answer.missing)}"
     defects: list[Defect] = []
-    for finding in answer.findings if outcome == "fail" else ():
-        defects.append(_read_defect(criterion, finding, change, words, context))
+    if outcome == "fail":
+        for finding in answer.findings:
+            defects.append(_read_defect(criterion, finding, change, words, context))
     vote = Vote(
         outcome=outcome,
         said=outcome,

@@ -73,10 +73,8 @@ class CommitRecords(Struct, frozen=True):
             if hook_record.tree == record.tree and not hook_record.blocked:
                 runs[hook_record.run] = None
         self.state.hook_records.append(record)
-        for run in runs if record.run else ():
-            problem = share_run(self.repository, run, record.tree, record.commit)
-            if problem:
-                self.say(f"vibe-gate: its receipt was not added to git notes: {safe(problem)}")
+        if record.run:
+            self._share_receipts(record, runs)
         # Of git's own picks and reverts `verify` speaks, once.
         if record.kind == "bypassed" and not record.during:
             reason = record.reason or "no hook let its tree through"
@@ -84,6 +82,13 @@ class CommitRecords(Struct, frozen=True):
                 f"vibe-gate: commit {record.commit[:12]} went past the hooks ({reason}); "
                 "`vibe-gate verify` says whether its change was reviewed."
             )
+
+    def _share_receipts(self, record: Record, runs: Iterable[str]) -> None:
+        """Add the receipts of these runs to the notes of the commit that the record is about."""
+        for run in runs:
+            problem = share_run(self.repository, run, record.tree, record.commit)
+            if problem:
+                self.say(f"vibe-gate: its receipt was not added to git notes: {safe(problem)}")
 
     def unrecorded(self, commits: Sequence[HeadCommit]) -> list[HeadCommit]:
         """The commits of which no record says how they came through the hooks."""

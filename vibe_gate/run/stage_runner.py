@@ -204,8 +204,9 @@ class Stages:
             yield patch.decode("utf-8", "replace")
 
         prompts: list[str] = []
-        for material in self.repair.sessions if self.repair else ():
-            prompts += material.prompts
+        if self.repair:
+            for material in self.repair.sessions:
+                prompts += material.prompts
         public_text = self.run.redactor.text(text)
         if prompts:
             return leave_out_repeats(public_text, prompts, change_texts)

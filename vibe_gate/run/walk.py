@@ -222,7 +222,9 @@ def _examined_nothing(stages: Stages) -> bool:
     """
     criteria: list[CriterionResult] = []
     for result in stages.graph.results:
-        for rubric in result.verdict.rubrics if result.verdict else ():
+        if result.verdict is None:
+            continue
+        for rubric in result.verdict.rubrics:
             criteria += rubric.criteria
     return bool(criteria) and not any(criterion.is_examined for criterion in criteria)
 

@@ -89,7 +89,7 @@ def write_file(path: Path, below: Path, content: bytes | None) -> None:
 
 
 def add_hooks(text: str | None, hook_groups: Groups, name: str) -> str:
-    """The settings with our hooks as `wanted` in place of those that are there. UsageError, naming
+    """The settings with these hooks in place of those of ours that are there. UsageError, naming
     the file `name`.
     """
     if text is None:

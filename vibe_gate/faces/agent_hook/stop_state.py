@@ -142,8 +142,10 @@ def read_calls(folder: bytes, start: int, end: int) -> list[dict[str, object]]:
 def running_tasks(event: dict[str, object]) -> set[str]:
     """The kinds of tasks that go on in the background of the agent, as Claude Code tells."""
     tasks = event.get("background_tasks")
+    if not isinstance(tasks, list):
+        return set()
     kinds = set()
-    for task in tasks if isinstance(tasks, list) else ():
+    for task in tasks:
         if isinstance(task, dict) and task.get("status") == "running":
             kinds.add(str(task.get("type")))
     return kinds
