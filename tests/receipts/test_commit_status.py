@@ -21,6 +21,7 @@ from vibe_gate.receipts.commit_status import (
     assess_receipt,
     decide_commit,
     match_of,
+    object_ids,
 )
 from vibe_gate.receipts.signatures import SignatureCheck
 
@@ -270,15 +271,29 @@ def test_a_forged_paper_beside_a_good_one_is_told():
     assert "2027" in commit_status.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        (("c", "a", "b", "p"), ("c", "tree-b", "a..b", "p")),
+        (("c", "a", ""), ("c",)),  # what has no tree is found by its commit alone
+        (("", "a", "b", "", "p", "p"), ("tree-b", "a..b", "p")),
+    ],
+)
+def test_a_receipt_is_found_by_each_name_of_its_change_once(names, ids):
+    assert object_ids(*names) == ids
+
+
 def test_without_papers_nothing_decides():
     assert decide_commit([]) is None
 
 
 def test_the_built_in_gate_requires_its_own_definitions_as_they_are_now() -> None:
     gate = built_in_gate(text_tree({}))
-    required = Requirements.of(gate, gate.rubrics, date(2026, 3, 1))
+    required = Requirements.of(gate, gate.rubrics, date(2026, 3, 1), judge="never")
     assert required.definitions == {"built-in/gate.toml": dict(gate.digests)["built-in/gate.toml"]}
-    of_repository = Requirements.of(replace(gate, origin="trusted"), gate.rubrics, date(2026, 3, 1))
+    of_repository = Requirements.of(
+        replace(gate, origin="trusted"), gate.rubrics, date(2026, 3, 1), judge="never"
+    )
     assert of_repository.definitions.keys() == {
         ".vibe-gate/gate.toml",
         ".vibe-gate/suppressions.toml",

@@ -212,20 +212,15 @@ class Requirements(Struct, frozen=True):
         rubrics: Sequence[Rubric],
         today: date,
         *,
-        judge: JudgeWhen | None = None,
+        judge: JudgeWhen,
         strict: bool = False,
         advising: frozenset[tuple[str, str]] = frozenset(),
     ) -> Requirements:
-        """What `gate` requires with these rubrics; without `judge` one must be asked if any has
-        judge criteria.
-        """
+        """What `gate` requires with these rubrics; `judge` says when one must be asked."""
         digests = dict(gate.digests)
         watched: tuple[str, ...] = _DEFINITIONS
         if gate.origin == "built-in":
             watched = _BUILT_IN_DEFINITIONS
-        if judge is None:
-            has_judge_criteria = any(rubric.judge_criteria for rubric in rubrics)
-            judge = "always" if has_judge_criteria else "never"
         return cls(
             rubrics={rubric.id: rubric.digest for rubric in rubrics},
             definitions={path: digests.get(path, "") for path in watched},
