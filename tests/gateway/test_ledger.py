@@ -355,3 +355,20 @@ def test_a_new_account_goes_on_and_has_no_ceiling() -> None:
         math.inf,
     )
     assert Ledger(1.0).account("fix", 0.5, working=True, until=9.0).until == 9.0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "usd"),
+    [
+        ({}, 0.0),  # what is not told was not used
+        ({"input": 1_000_000}, 1.0),
+        ({"output": 1_000_000}, 5.0),
+        ({"input": 1_000_000, "cache_read": 1_000_000}, 0.1),
+        ({"input": 1_000_000, "cache_write": 1_000_000}, 1.25),
+        ({"input": 1_000_000, "cache_write": 1_000_000, "cache_write_1h": 1_000_000}, 2.0),
+        ({"input": 1_000_000, "cache_write": 500_000, "cache_write_1h": 900_000}, 1.5),
+    ],
+)
+def test_told_tokens_have_the_price_of_their_kind(tokens, usd) -> None:
+    cost = Ledger(1.0).price(HAIKU, tokens)
+    assert cost.usd == pytest.approx(usd, abs=1e-9)
