@@ -193,12 +193,9 @@ def _refusal_of_command(words: list[str], cwd: str, elsewhere: Elsewhere, with_g
     if program == "git":
         wrappers = words[:at]
         clears = not {"-i", "-", "--ignore-environment"}.isdisjoint(wrappers)
+        clears_environment = "env" in wrappers and clears
         return refusal_of_git_call(
-            arguments,
-            assignments,
-            cwd,
-            elsewhere,
-            clears_environment="env" in wrappers and clears,
+            arguments, assignments, cwd, elsewhere, clears_environment=clears_environment
         )
     if program in _VARIABLE_PROGRAMS:
         names = [argument.partition("=")[0] for argument in arguments]

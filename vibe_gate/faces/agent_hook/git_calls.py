@@ -38,6 +38,36 @@ attached).
 """
 
 
+class _GitCall:
+    """A call of git, read from the words behind "git"."""
+
+    def __init__(self, words: list[str], cwd: str) -> None:
+        self.options: dict[str, str] = {}
+        """Those of git itself, by name, each with the word that may be its value."""
+        self.settings: list[str] = []
+        """`name=value`, of `-c` and `--config-env`."""
+        self.cwd = cwd
+        """Where git runs: `cwd`, or where `-C` leads from there."""
+        at = 0
+        while at < len(words) and words[at].startswith("-"):
+            next_word = "".join(words[at + 1 : at + 2])
+            self._add_option(words[at], next_word)
+            at += 2 if words[at] in _OPTIONS_WITH_VALUE else 1
+        self.command = "".join(words[at : at + 1])
+        self.arguments = words[at + 1 :]
+
+    def _add_option(self, word: str, next_word: str) -> None:
+        name, _, value = word.partition("=")
+        value = value or next_word
+        self.options[name] = value
+        if name.startswith("-c"):
+            self.settings.append(word[2:] or value)
+        elif name == "--config-env":
+            self.settings.append(value)
+        elif name == "-C":
+            self.cwd = folder_below(self.cwd, value)
+
+
 def refusal_of_git_call(
     words: list[str],
     assignments: dict[str, str],
@@ -47,45 +77,29 @@ def refusal_of_git_call(
     clears_environment: bool,
 ) -> str:
     """Why a call of git is refused; "" if it is not. `words` stand behind "git"."""
-    options: dict[str, str] = {}
-    settings: list[str] = []
-    at = 0
-    while at < len(words) and words[at].startswith("-"):
-        word = words[at]
-        name, _, value = word.partition("=")
-        value = value or "".join(words[at + 1 : at + 2])
-        options[name] = value
-        if name.startswith("-c"):
-            settings.append(word[2:] or value)
-        elif name == "--config-env":
-            settings.append(value)
-        elif name == "-C":
-            cwd = folder_below(cwd, value)
-        at += 2 if word in _OPTIONS_WITH_VALUE else 1
-    command = "".join(words[at : at + 1])
-    arguments = words[at + 1 :]
-
-    is_anywhere = any(argument.startswith("--glo") for argument in arguments)
-    if command == "config" and (is_anywhere or not is_free(cwd, elsewhere)):
-        return _refusal_of_config(arguments)
-    if is_free(cwd, elsewhere):
+    call = _GitCall(words, cwd)
+    is_outside = is_free(call.cwd, elsewhere)
+    is_global = any(argument.startswith("--glo") for argument in call.arguments)
+    if call.command == "config" and (is_global or not is_outside):
+        return _refusal_of_config(call.arguments)
+    if is_outside:
         return ""
-    for setting in settings:
+    for setting in call.settings:
         name, _, _ = setting.partition("=")
         if _decides_about_hooks(name):
             return HOOKS_PATH.format(name)
-    if command not in _RUNS_HOOKS:
+    if call.command not in _RUNS_HOOKS:
         return ""
     if clears_environment:
         return HIDDEN.format("`env -i`")
     config_variable = find_config_variable(assignments)
     if config_variable:
         return CONFIG.format(config_variable)
-    other_folder = _name_of_other_folder(assignments | options, cwd, elsewhere)
+    other_folder = _name_of_other_folder(assignments | call.options, call.cwd, elsewhere)
     if other_folder:
         return OTHER_FOLDER.format(other_folder)
-    flag = _hookless_option(command, arguments)
-    return NO_VERIFY.format(command, flag) if flag else ""
+    flag = _hookless_option(call.command, call.arguments)
+    return NO_VERIFY.format(call.command, flag) if flag else ""
 
 
 def find_config_variable(names: list[str] | dict[str, str]) -> str:

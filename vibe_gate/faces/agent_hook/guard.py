@@ -133,13 +133,7 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
         tool_input = {**tool_input, "replace_all": tool_input.get("allow_multiple")}
     if tool == "Bash":
         return commands.refusal_of_line(tool_input["command"], cwd, elsewhere)
-
-    written_paths = []
-    if tool == "apply_patch":
-        written_paths = patched(tool_input)
-    elif tool in EDITING:
-        written_paths = [os.path.expanduser(tool_input[EDITING[tool]])]  # noqa: PTH111
-    for path in written_paths:
+    for path in _edited_paths(tool, tool_input):
         real_path = os.path.realpath(os.path.join(cwd, path))  # noqa: PTH118
         reason = edits.refusal_of_write(str(tool), tool_input, real_path, common_dir)
         if reason:
@@ -147,15 +141,22 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
     return ""
 
 
+def _edited_paths(tool: object, tool_input: dict) -> list[str]:  # type: ignore[type-arg]
+    """The files that a tool for editing is about to write, as the call names them."""
+    if tool == "apply_patch":
+        return patched(tool_input)
+    if tool in EDITING:
+        return [os.path.expanduser(tool_input[EDITING[tool]])]  # noqa: PTH111
+    return []
+
+
 def patched(tool_input: dict) -> list[str]:  # type: ignore[type-arg]
     """The files that a patch of Codex adds, changes, deletes or moves."""
     from vibe_gate.faces.agent_hook.spool import PATCH_LINES
 
-    return [
-        line.partition(": ")[2].strip()
-        for line in str(tool_input["command"]).split("\n")
-        if line.startswith(PATCH_LINES)
-    ]
+    lines = str(tool_input["command"]).split("\n")
+    path_lines = [line for line in lines if line.startswith(PATCH_LINES)]
+    return [line.partition(": ")[2].strip() for line in path_lines]
 
 
 def read_stdin() -> bytes:

@@ -49,11 +49,7 @@ class SessionWrites(Struct, frozen=True):
 
 
 def writes_by_calls(calls: Iterable[Mapping[str, object]], root: Path, now: float) -> SessionWrites:
-    """What the calls of a session wrote below `root`; `now` is in seconds since 1970.
-
-    An agent that does not tell how long a call took may have begun it at any moment since the
-    prompt.
-    """
+    """What the calls of a session wrote below `root`; `now` is in seconds since 1970."""
     paths: set[str] = set()
     spans: list[tuple[float, float]] = []
     prompt_at = 0.0
@@ -69,8 +65,16 @@ def writes_by_calls(calls: Iterable[Mapping[str, object]], root: Path, now: floa
         if isinstance(names, list) and names:
             paths.update(os.path.realpath(name) for name in names if isinstance(name, str))
             continue
-        began_at = prompt_at
-        if isinstance(duration_ms := call.get("ms"), (int, float)):
-            began_at = ended_at - duration_ms / 1000 - LATENCY_S
-        spans.append((began_at, now if call.get("goes_on") is True else ended_at))
+        last_moment = now if call.get("goes_on") is True else ended_at
+        spans.append((_first_moment(call, ended_at, prompt_at), last_moment))
     return SessionWrites(os.path.realpath(root), frozenset(paths), tuple(spans))
+
+
+def _first_moment(call: Mapping[str, object], ended_at: float, prompt_at: float) -> float:
+    """When the call may have begun: at any moment since the prompt, if the agent does not tell how
+    long it took.
+    """
+    duration_ms = call.get("ms")
+    if isinstance(duration_ms, (int, float)):
+        return ended_at - duration_ms / 1000 - LATENCY_S
+    return prompt_at

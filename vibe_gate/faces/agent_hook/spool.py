@@ -288,7 +288,11 @@ def written_paths(tool: str, call_input: dict[str, object], cwd: str) -> list[st
     """
     if tool in COMMAND_TOOLS:
         return []
-    names = [name for key in PATHS if isinstance(name := call_input.get(key), str)]
+    names = []
+    for key in PATHS:
+        name = call_input.get(key)
+        if isinstance(name, str):
+            names.append(name)
     patch = call_input.get("command")
     if tool == PATCH_TOOL and isinstance(patch, str) and "*** Begin Patch" in patch:
         lines = [line for line in patch.split("\n") if line.startswith(PATCH_LINES)]
@@ -497,16 +501,24 @@ def hook_timeouts_s(project: bytes, event: str, agent: str) -> list[float]:
     if user_file := user_settings(agent):
         files.append(user_file)
     unit = 0.001 if agent == "gemini" else 1.0
-    timeouts = []
+    timeouts_s = []
     for file in files:
         try:
             groups = json.loads(beginning(file, MAX_SETTINGS_BYTES))["hooks"][event]
             for group in groups:
-                ours = [hook for hook in group["hooks"] if runs(words_of(hook), "stop")]
-                timeouts += [float(hook["timeout"]) * unit for hook in ours if "timeout" in hook]
+                timeouts_s += [timeout * unit for timeout in _stop_timeouts(group)]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
-    return [timeout for timeout in timeouts if timeout > 0]
+    return [timeout_s for timeout_s in timeouts_s if timeout_s > 0]
+
+
+def _stop_timeouts(group: dict) -> list[float]:  # type: ignore[type-arg]
+    """The time-outs of our stop hooks in the group, in the agent's unit."""
+    timeouts = []
+    for hook in group["hooks"]:
+        if runs(words_of(hook), "stop") and "timeout" in hook:
+            timeouts.append(float(hook["timeout"]))
+    return timeouts
 
 
 def user_settings(agent: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -337,16 +337,14 @@ def _decide(
     summary: Summary, change: Change, gate: Gate, writes: SessionWrites, turn: EndedTurn
 ) -> tuple[TurnAnswer, StopMemory]:
     """Whether the agent goes on, and what the person is told."""
-    rule = _stop_rule(gate)
     memory = _memory_of(turn, change)
-    verdict = sentences.concise_lines(summary)[-1]
     if summary.exit_code == INTEGRITY:
         problem = stop_words.not_reviewed_text("files change all the time")
         return TurnAnswer(message=problem), memory
+    verdict = _verdict_line(summary)
     fails = [finding for finding in summary.findings if finding.level == "failure"]
+    own_fails, other_fails = _split_fails(fails, writes)
     has_written = any(_wrote(writes, file.shown_path) for file in change.files)
-    own_fails = [fail for fail in fails if _is_of_session(fail, writes)]
-    other_fails = [fail for fail in fails if fail not in own_fails]
     if not has_written:
         own_fails, other_fails = [], fails
     place = _place_of(turn)
@@ -356,40 +354,86 @@ def _decide(
     if summary.outcome != "fail" or not has_written or (fails and not own_fails):
         return TurnAnswer(message=_joined(aside, _unheld(summary, verdict, gate))), memory
     failing = stop_words.findings_text(_lines_with_disputes(own_fails, summary), verdict)
-    handed_back = own_fails[:MAX_REMEMBERED]
-    session_criteria = gate.session_criteria
-    fails_of_session = [fail for fail in own_fails if fail.criterion in session_criteria]
     memory = replace(
         memory,
         failing=failing,
-        handed_back=tuple(handed_back),
-        is_of_session=bool(fails_of_session),
+        handed_back=tuple(own_fails[:MAX_REMEMBERED]),
+        is_of_session=any(fail.criterion in gate.session_criteria for fail in own_fails),
     )
-    # It was reviewed once more because of a dispute.
-    is_unchanged = _is_reviewed(change, turn) and not turn.memory.is_of_session
-    if is_unchanged or turn.rounds >= rule.max_rounds:
-        stop_reason = UNCHANGED if is_unchanged else f"after {rule.max_rounds} rounds"
+    stop_reason = _stop_reason(change, gate, turn)
+    if stop_reason:
         message = stop_words.still_fails_text(failing, stop_reason)
         return TurnAnswer(message=_joined(message, place, aside)), memory
-    number = turn.rounds + 1
-    message = stop_words.handed_back_text(len(own_fails) or 1, number, rule.max_rounds)
-    disputable = tuple(
-        fail.fingerprint for fail in own_fails if is_open_to_dispute(fail, summary, gate.rubrics)
+    handed = _handed_back(own_fails, summary, gate, turn)
+    message = stop_words.handed_back_text(
+        len(own_fails) or 1, handed.round_number, handed.max_rounds
     )
-    names = [fingerprint[:SHORT_FINGERPRINT] for fingerprint in disputable]
-    handed = stop_words.HandedBack(
-        findings=_listed(own_fails, summary, turn),
-        verdict=verdict,
-        round_number=number,
-        max_rounds=rule.max_rounds,
+    memory = replace(
+        memory,
+        rounds=handed.round_number,
+        holds=True,
+        disputable=_disputable_fingerprints(own_fails, summary, gate),
+    )
+    return TurnAnswer(stop_words.block_text(handed), _joined(message, aside)), memory
+
+
+def _verdict_line(summary: Summary) -> str:
+    return sentences.concise_lines(summary)[-1]
+
+
+def _split_fails(
+    fails: Iterable[Finding], writes: SessionWrites
+) -> tuple[list[Finding], list[Finding]]:
+    """Those that are of the session, and the others."""
+    own_fails = []
+    other_fails = []
+    for fail in fails:
+        if _is_of_session(fail, writes):
+            own_fails.append(fail)
+        else:
+            other_fails.append(fail)
+    return own_fails, other_fails
+
+
+def _stop_reason(change: Change, gate: Gate, turn: EndedTurn) -> str:
+    """Why the agent may stop although its files fail; "" if it goes on."""
+    # Unchanged trees are reviewed once more because of a dispute.
+    if _is_reviewed(change, turn) and not turn.memory.is_of_session:
+        return UNCHANGED
+    max_rounds = _stop_rule(gate).max_rounds
+    if turn.rounds >= max_rounds:
+        return f"after {max_rounds} rounds"
+    return ""
+
+
+def _disputable_fingerprints(
+    fails: Iterable[Finding], summary: Summary, gate: Gate
+) -> tuple[str, ...]:
+    """Of the findings among these that the agent may dispute."""
+    fingerprints = []
+    for fail in fails:
+        if is_open_to_dispute(fail, summary, gate.rubrics):
+            fingerprints.append(fail.fingerprint)
+    return tuple(fingerprints)
+
+
+def _handed_back(
+    fails: Sequence[Finding], summary: Summary, gate: Gate, turn: EndedTurn
+) -> stop_words.HandedBack:
+    """What the agent is given of its session's fails; if there are none, the verdict alone."""
+    fails_of_session = [fail for fail in fails if fail.criterion in gate.session_criteria]
+    fingerprints = _disputable_fingerprints(fails, summary, gate)
+    return stop_words.HandedBack(
+        findings=_listed(fails, summary, turn),
+        verdict=_verdict_line(summary),
+        round_number=turn.rounds + 1,
+        max_rounds=_stop_rule(gate).max_rounds,
         agent=turn.agent,
-        place=place,
-        has_repairs=len(fails_of_session) < max(len(own_fails), 1),
+        place=_place_of(turn),
+        has_repairs=not fails or len(fails_of_session) < len(fails),
         cures=_session_cures(fails_of_session, gate),
-        disputable=names,
+        disputable=[fingerprint[:SHORT_FINGERPRINT] for fingerprint in fingerprints],
     )
-    answer = TurnAnswer(stop_words.block_text(handed), _joined(message, aside))
-    return answer, replace(memory, rounds=number, holds=True, disputable=disputable)
 
 
 def _listed(fails: Sequence[Finding], summary: Summary, turn: EndedTurn) -> list[ListedFinding]:

@@ -196,9 +196,11 @@ def fitted(head: str, lines: Sequence[str], tail: Sequence[str], max_bytes: int 
     """
     short_lines = ["\n".join(map(_shorten, line.split("\n"))) for line in lines]
     for count in range(len(short_lines), -1, -1):
+        text_lines = [head, *short_lines[:count]]
         omitted_count = len(short_lines) - count
-        omitted = [MORE.format(counted(omitted_count, "more finding"))] if omitted_count else []
-        text = "\n".join([head, *short_lines[:count], *omitted, *(_shorten(line) for line in tail)])
+        if omitted_count:
+            text_lines.append(MORE.format(counted(omitted_count, "more finding")))
+        text = "\n".join([*text_lines, *map(_shorten, tail)])
         if len(text.encode("utf-8", "replace")) <= max_bytes:
             return text
     return head
