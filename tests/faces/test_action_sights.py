@@ -14,7 +14,7 @@ from answers import answers, said
 from faces import events
 from faces.jobs import FIX, FIXER, GATE, Project, project
 from scripted_messages_api import Text, ToolUse, Turn
-from store.test_captured_prompts import asked, capture, wrote
+from store.test_captured_prompts import capture, prompt_event, wrote
 from wire import answering
 
 from vibe_gate.domain.leaving import WHY_NOT
@@ -125,7 +125,7 @@ def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_s
     made.check_out(head)
     if is_private:  # a runner that keeps its workspace, in which people work with an agent, too
         git_folder = made.checkout / ".git"
-        capture(git_folder, made.checkout, asked(SECRET_PLAN), wrote("y = 2\n"), at=NOW_MS)
+        capture(git_folder, made.checkout, prompt_event(SECRET_PLAN), wrote("y = 2\n"), at=NOW_MS)
     if shown == "unknown":
         (made.checkout / ".vibe-artifacts").write_text("in the way")
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from store.test_captured_prompts import KEY, NOW, TS, asked, capture, wrote
+from store.test_captured_prompts import KEY, NOW, TS, capture, prompt_event, wrote
 
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.prompts import MAX_REQUESTS, prompts_behind, requests_text
@@ -37,13 +37,13 @@ def test_only_prompts_until_the_session_last_wrote_the_change_count_and_none_of_
     capture(
         tmp_path,
         first,
-        asked("make x"),
+        prompt_event("make x"),
         wrote("x\n"),
-        asked("make y"),
+        prompt_event("make y"),
         wrote("y\n"),
-        asked("anything else"),
+        prompt_event("anything else"),
     )
-    capture(tmp_path, second, asked("make z"), wrote("z\n"), session="another", at=-500)
+    capture(tmp_path, second, prompt_event("make z"), wrote("z\n"), session="another", at=-500)
     with open_state(tmp_path) as state:
         writes = state.captured_blobs.last_writes()
     roots = (first, second)

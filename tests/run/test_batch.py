@@ -53,17 +53,17 @@ def test_an_error_of_ours_in_one_task_is_told_and_the_others_go_on() -> None:
 
 
 def test_a_task_that_is_not_ready_waits_for_one_that_runs() -> None:
-    limit, given = SharedLimit(1.0), []
+    limit, reservations = SharedLimit(1.0), []
 
     def ready(task: str) -> str | None:
         if (usd := limit.reserve(0.4)) is not None:
-            given.append(round(usd, 3))
+            reservations.append(round(usd, 3))
             return task
         return None
 
     for end in carry_out_tasks("abcd", doubled, Workers(Dying(), 4), ready):
-        limit.release(given["abcd".index(end.task)], 0.3)
-    assert given == [0.4, 0.4, 0.4, 0.1]
+        limit.release(reservations["abcd".index(end.task)], 0.3)
+    assert reservations == [0.4, 0.4, 0.4, 0.1]
 
 
 def process_of(task: str) -> int:

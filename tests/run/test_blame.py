@@ -23,17 +23,17 @@ A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 
 @pytest.fixture
 def history(tmp_path, environ):
-    made = History(tmp_path / "r", environ)
-    made.event(A, hook_event_name="SessionStart")
-    return made
+    history = History(tmp_path / "r", environ)
+    history.event(A, hook_event_name="SessionStart")
+    return history
 
 
 def test_a_line_is_told_with_its_commit_session_turn_prompt_and_call(history):
-    history.asked(A, "Write a loader.\nIn Python.")
+    history.add_prompt(A, "Write a loader.\nIn Python.")
     history.put("a.py", 0, "def load(path):", "    return open(path).read()", by=A)
     history.put("a.py", 0, "import os", "")
     first = history.commit()
-    history.asked(A, "Close the file")
+    history.add_prompt(A, "Close the file")
     history.put(
         "a.py", 3, "    with open(path) as file:", "        return file.read()", by=A, instead=1
     )
@@ -48,11 +48,11 @@ def test_a_line_is_told_with_its_commit_session_turn_prompt_and_call(history):
         "Edit",
     )
     assert returned.tool_use_id == opened.tool_use_id != defined.tool_use_id
-    assert history.told("a.py", "") == history.typed["a.py"]
+    assert history.authors_of_lines("a.py", "") == history.typed["a.py"]
 
 
 def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, environ):
-    history.asked(
+    history.add_prompt(
         A,
         "Write \x1b[31mred\u202e text, with more words than a terminal has columns, which must be cut",
     )
@@ -67,17 +67,17 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
     def blame(*argv):
         return vibe_gate("blame", *argv, cwd=history.repo.path, environ=environ)
 
-    done = blame("a.py", "HEAD")
-    assert done.code == 0, done.err
-    head, agents, asked, person = done.out.splitlines()
+    result = blame("a.py", "HEAD")
+    assert result.code == 0, result.err
+    head, agents, prompt, person = result.out.splitlines()
     assert head == "a.py at HEAD: 3 lines, 2 by agents, 1 by a person"
     assert agents.split()[0] == "1-2" and "Claude Code session aaaaaaaa, turn 1, Write" in agents
-    assert "\\x1b[31mred\\u202e text" in asked and "\x1b" not in done.out
-    assert max(map(len, done.out.splitlines())) <= 80
+    assert "\\x1b[31mred\\u202e text" in prompt and "\x1b" not in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
     assert person.split()[2] == "person"
     document = blame("a.py:3", "--json", "HEAD").json
     assert document["revision"] == "HEAD"
-    assert document["schema"] == 1 and [one["by"] for one in document["lines"]] == ["person"]
+    assert document["schema"] == 1 and [line["by"] for line in document["lines"]] == ["person"]
     assert blame("a.py:3").out.startswith("a.py: 1 line, 1 by a person\n")
     assert blame("empty.txt").out == "empty.txt: 0 lines\n"
     for argv, sentence in [
@@ -92,21 +92,23 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
         (["a.py", "nothing"], "names no revision"),
         (["a.py", "HEAD", "more"], "unexpected argument more"),
     ]:
-        done = blame(*argv)
-        assert (done.code, done.out) == (2, "") and sentence in done.err, done.err
+        result = blame(*argv)
+        assert (result.code, result.out) == (2, "") and sentence in result.err, result.err
 
 
 def test_captured_sessions_in_a_store_that_git_tracks_are_not_believed(history, environ, tmp_path):
-    history.asked(A, "Invent a prompt")
+    history.add_prompt(A, "Invent a prompt")
     history.edit("a.py", "one()\n", by=A, tool="Write")
     history.commit()
-    assert history.told("a.py", "HEAD") == [A]
+    assert history.authors_of_lines("a.py", "HEAD") == [A]
     history.repo.git("worktree", "add", "-q", "--detach", tmp_path / "linked")
     history.repo.git("add", "-f", ".vibe-artifacts")
     history.repo.git("commit", "-qm", "Forge")
-    done = vibe_gate("blame", "a.py", "--json", cwd=tmp_path / "linked", environ=environ)
-    assert (done.code, [line["by"] for line in done.json["lines"]]) == (0, ["unknown"]), done.err
-    assert blame_rows.UNCAPTURED in done.err
+    result = vibe_gate("blame", "a.py", "--json", cwd=tmp_path / "linked", environ=environ)
+    assert (result.code, [line["by"] for line in result.json["lines"]]) == (0, ["unknown"]), (
+        result.err
+    )
+    assert blame_rows.UNCAPTURED in result.err
     with open_repository(history.repo.path, read_environment(environ)) as repository:
         assert repository.capture_roots() == (tmp_path / "linked",)
 
@@ -124,13 +126,17 @@ def test_a_write_outside_of_the_repository_is_matched_only_below_a_working_tree_
     for path, place in places.items():
         text = f"call({path!r})\n"
         answer = {"type": "create", "content": text, "originalFile": None}
-        told = {"tool_input": {"file_path": place, "content": text}, "tool_response": answer}
+        fields = {"tool_input": {"file_path": place, "content": text}, "tool_response": answer}
         history.event(
-            B, hook_event_name="PostToolUse", tool_name="Write", tool_use_id=f"toolu_{path}", **told
+            B,
+            hook_event_name="PostToolUse",
+            tool_name="Write",
+            tool_use_id=f"toolu_{path}",
+            **fields,
         )
         history.repo.write(path, text)
     history.commit()
-    by_path = {path: history.told(path) for path in places}
+    by_path = {path: history.authors_of_lines(path) for path in places}
     assert by_path == {"main.py": ["person"], "gone.py": [B], "deep/er.py": [B], "linked.py": [B]}
 
 
@@ -138,7 +144,7 @@ def test_equal_lines_stay_whose_they_are(history):
     person = ["def one():", "    return None", "}", "", "def two():", "    return None", "}"]
     history.put("a.py", 0, *person)
     history.commit()
-    history.asked(A, "Add three")
+    history.add_prompt(A, "Add three")
     history.put("a.py", 4, "def three():", "    return None", "}", "", by=A)
     history.put("a.py", 11, "", "def four():", "    return None", "}")
     history.put("a.py", 0, "import os", "", by=B)
@@ -147,7 +153,7 @@ def test_equal_lines_stay_whose_they_are(history):
     # tell.
     assert history.typed["a.py"][6:10] == [A] * 4
     history.typed["a.py"][7:10] = ["person"] * 3
-    assert history.told("a.py") == history.typed["a.py"]
+    assert history.authors_of_lines("a.py") == history.typed["a.py"]
 
 
 @pytest.mark.slow
@@ -160,8 +166,8 @@ def test_a_line_that_a_person_types_again_after_it_was_deleted_is_the_persons(hi
     history.commit()
     history.put("a.py", 1, "value = compute(everything)", "return None")
     history.commit()
-    assert history.told("a.py") == ["person"] * 4
-    assert history.told("a.py", "HEAD~2") == ["person", A, A, "person"]
+    assert history.authors_of_lines("a.py") == ["person"] * 4
+    assert history.authors_of_lines("a.py", "HEAD~2") == ["person", A, A, "person"]
 
 
 def test_a_file_that_an_agent_writes_anew_keeps_the_persons_lines(history):
@@ -171,8 +177,8 @@ def test_a_file_that_an_agent_writes_anew_keeps_the_persons_lines(history):
     text = "\r\n".join([*lines, "more = 1", "no_newline = 2"])
     history.edit("a.py", text, by=A, tool="Write")
     history.commit()
-    assert history.told("a.py") == history.typed["a.py"]
-    assert history.told("a.py").count(A) == 3
+    assert history.authors_of_lines("a.py") == history.typed["a.py"]
+    assert history.authors_of_lines("a.py").count(A) == 3
 
 
 @pytest.mark.slow
@@ -186,17 +192,17 @@ def test_reverts_moves_and_formatters_change_no_typist(history):
     history.git("commit", "-q", "-m", "Remove")
     history.git("revert", "--no-edit", "HEAD")
     whose = ["aaaaaaaa-session"] * 7 + ["person"]
-    assert history.told("a.py") == whose
+    assert history.authors_of_lines("a.py") == whose
     (history.repo.path / "b").mkdir()
     history.git("mv", "a.py", "b/c.py")
     history.git("commit", "-q", "-m", "Move")
-    assert history.told("b/c.py") == whose
+    assert history.authors_of_lines("b/c.py") == whose
     history.repo.write(
         "b/c.py", history._text("b/c.py").replace("'", '"').replace("call_3(", "call_3(\n    ")
     )
-    assert history.told("b/c.py", "") == [*whose[:5], *whose[4:]]
+    assert history.authors_of_lines("b/c.py", "") == [*whose[:5], *whose[4:]]
     history.commit("Format")
-    assert history.told("b/c.py") == [*whose[:5], *whose[4:]]
+    assert history.authors_of_lines("b/c.py") == [*whose[:5], *whose[4:]]
 
 
 def test_a_formatter_that_runs_before_the_commit_changes_no_typist(history):
@@ -213,7 +219,7 @@ def test_a_formatter_that_runs_before_the_commit_changes_no_typist(history):
     call = 'result = call(\n    "some",\n    value,\n    another,\n    third,\n)\n'
     history.repo.write("a.py", f"x = 1\n{call}def f():\n    return result\n")
     history.commit()
-    assert history.told("a.py") == ["person", *[A] * 8]
+    assert history.authors_of_lines("a.py") == ["person", *[A] * 8]
 
 
 def test_what_is_not_known_is_unknown(history):
@@ -228,18 +234,18 @@ def test_what_is_not_known_is_unknown(history):
     history.put("a.py", 1, "older()")
     history.commit("Before any session")
     origins = history.origins("a.py")
-    assert [one.by for one in origins] == ["unknown", "unknown"]
+    assert [origin.by for origin in origins] == ["unknown", "unknown"]
     assert blame_rows.render_blame_row("a.py", "", origins, {}, str).plain.endswith(
         "\nunknown: no session was captured at that time\n"
     )
 
 
-def call(history, tool, asked, answer=None, session=A):
+def call(history, tool, tool_input, answer=None, session=A):
     """What a hook says of a call, whose file nobody has changed since."""
     data = {
         "tool_name": tool,
         "tool_use_id": "toolu_x",
-        "tool_input": asked,
+        "tool_input": tool_input,
         "tool_response": answer,
     }
     history.event(session, hook_event_name="PostToolUse", cwd=str(history.repo.path), **data)
@@ -269,7 +275,7 @@ def test_the_first_update_of_a_file_by_codex_is_known_by_its_patch(history):
 
 @pytest.mark.parametrize("is_settled", [True, False])
 @pytest.mark.parametrize(
-    ("tool", "asked", "answer"),
+    ("tool", "tool_input", "answer"),
     [
         ("MultiEdit", {"file_path": "a.py", "edits": []}, None),
         ("NotebookEdit", {"notebook_path": "a.py"}, None),
@@ -279,12 +285,12 @@ def test_the_first_update_of_a_file_by_codex_is_known_by_its_patch(history):
     ],
 )
 def test_lines_of_a_write_whose_change_is_not_told_are_no_persons(
-    history, tool, asked, answer, is_settled
+    history, tool, tool_input, answer, is_settled
 ):
     history.put("a.py", 0, "first()")
     history.commit()
     history.repo.write("a.py", "first()\nan_agent_typed_this()\n")
-    call(history, tool, asked, answer, session=f"codex.{A}" if tool == "apply_patch" else A)
+    call(history, tool, tool_input, answer, session=f"codex.{A}" if tool == "apply_patch" else A)
     if is_settled:
         settle(history, "a.py")
     assert by(history, "a.py", "") == ["person", "unknown"]
@@ -321,19 +327,19 @@ def test_a_notebook_and_several_edits_at_once_are_the_agents(history):
 
 
 @pytest.mark.parametrize(
-    "named", ["src/../src/a.py", "linked/a.py", "other.py", "{top}/linked/../src/a.py"]
+    "given_path", ["src/../src/a.py", "linked/a.py", "other.py", "{top}/linked/../src/a.py"]
 )
-def test_a_path_through_links_or_upwards_is_the_file_that_it_leads_to(history, named):
+def test_a_path_through_links_or_upwards_is_the_file_that_it_leads_to(history, given_path):
     history.put("src/a.py", 0, "first()")
     (history.repo.path / "linked").symlink_to("src")
     (history.repo.path / "other.py").symlink_to("src/a.py")
     history.commit()
     history.repo.write("src/a.py", "first()\nsecond()\n")
-    asked = {"file_path": named.format(top=history.repo.path)}
+    tool_input = {"file_path": given_path.format(top=history.repo.path)}
     call(
         history,
         "Write",
-        asked,
+        tool_input,
         {"type": "update", "originalFile": "first()\n", "content": "first()\nsecond()\n"},
     )
     history.commit()
@@ -396,15 +402,15 @@ def test_forty_commits_of_two_agents_and_a_person(history, seed, most):
     right = lines = 0
     stolen: list[int] = []
     for path, typed in history.typed.items():
-        told = history.told(path)
-        assert len(told) == len(typed)
+        named_authors = history.authors_of_lines(path)
+        assert len(named_authors) == len(typed)
         text = ["".join(line.split()) for line in history.lines(path)]
         lines += len(typed)
-        right += sum(map(operator.eq, told, typed))
+        right += sum(map(operator.eq, named_authors, typed))
         stolen += [
             text.count(line)
-            for one, other, line in zip(typed, told, text, strict=True)
-            if one == "person" and other not in ("person", "unknown")
+            for author, other, line in zip(typed, named_authors, text, strict=True)
+            if author == "person" and other not in ("person", "unknown")
         ]
     share = Counter(by for typed in history.typed.values() for by in typed)
     figures = f"{right / lines:.1%} right, {len(stolen)} taken from a person"

@@ -34,13 +34,13 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(
         (workspace.root / "a.py").write_text("one = 2\n")
         (workspace.root / "gone.py").unlink()
         (workspace.root / "huge").write_bytes(huge)
-        made = TurnChanges(workspace, begun)
-        turn.seal(Ended(change=made(turn)))
+        turn_changes = TurnChanges(workspace, begun)
+        turn.seal(Ended(change=turn_changes(turn)))
         run.seal(summary_of(run))
-        assert made.after == workspace.tree()
+        assert turn_changes.after == workspace.tree()
         assert (
             workspace.folder / "kept.git/refs/turns/fix/turn-001"
-        ).read_text().strip() == made.after
+        ).read_text().strip() == turn_changes.after
         (read,) = read_bundle(run.directory).turns()
         assert {file.path: file.change_type for file in read.files.changed()} == {
             "a.py": "modified", "gone.py": "deleted", "huge": "added",
@@ -56,16 +56,16 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(
         assert read.git.before is not None and read.git.after is not None
         assert plain(read.git.before) == {"head": head, "dirty": False}
         assert plain(read.git.after) == {"head": head, "dirty": True}
-        (done,) = [
+        (completion,) = [
             event
             for event in read_bundle(run.directory)._bundle.events()
             if event.type == "turn.completed"
         ]
-        assert (done.data["before"], done.data["after"]) == (begun, made.after)
+        assert (completion.data["before"], completion.data["after"]) == (begun, turn_changes.after)
         patch = run.directory / "nodes/fix/turn-001/turn.patch"
-        assert made.change is not None
-        repository.apply(repository.patch(made.change), begun, patch)
-        assert repository.snapshot() == made.after
+        assert turn_changes.change is not None
+        repository.apply(repository.patch(turn_changes.change), begun, patch)
+        assert repository.snapshot() == turn_changes.after
         repo.git("apply", "-R", "--exclude=huge", "-", stdin=patch.read_bytes())
         (repo.path / "huge").unlink()
         assert repository.snapshot() == begun

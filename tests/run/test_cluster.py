@@ -126,12 +126,12 @@ def history(tmp_path: Path, environ: dict[str, str]) -> Repo:
 def cluster(tmp_path: Path, environ: dict[str, str]) -> Iterator[DaskCluster]:
     place = tmp_path / "cluster"
     place.mkdir()
-    made = DaskCluster(place, environ)
-    yield made
-    made.close()
+    cluster = DaskCluster(place, environ)
+    yield cluster
+    cluster.close()
 
 
-def each(repo: Repo, *options: str) -> Done:
+def review_each(repo: Repo, *options: str) -> Done:
     environ = repo.environ | {"ANTHROPIC_API_KEY": OWN_KEY}
     argv = ("review", "start..HEAD", "--each", *options)
     return vibe_gate(*argv, cwd=repo.path, environ=environ, timeout=BUSY_S)
@@ -149,28 +149,28 @@ def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_n
 ):
     with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
         cluster.work(2, **model.environ)
-        asked = model.script.requests
-        done: list[Done] = []
+        requests = model.script.requests
+        results: list[Done] = []
         command = threading.Thread(
-            target=lambda: done.append(each(history, "--json", "--cluster", cluster.url))
+            target=lambda: results.append(review_each(history, "--json", "--cluster", cluster.url))
         )
         command.start()
-        until(lambda: len(asked) >= 2)
-        os.kill(a_working_child(cluster), signal.SIGKILL)
-        until(lambda: len(asked) >= 4)
+        until(lambda: len(requests) >= 2)
+        os.kill(pid_of_working_child(cluster), signal.SIGKILL)
+        until(lambda: len(requests) >= 4)
         cluster.restart()
         command.join(BUSY_S)
-        assert len(asked) == COMMITS
-        assert {request.headers["x-api-key"] for request in asked} == {KEY}
-    *rows, total = map(json.loads, done[0].out.splitlines())
-    assert (done[0].code, total["exit_code"]) == (0, 0), (done[0].err, rows)
+        assert len(requests) == COMMITS
+        assert {request.headers["x-api-key"] for request in requests} == {KEY}
+    *rows, total = map(json.loads, results[0].out.splitlines())
+    assert (results[0].code, total["exit_code"]) == (0, 0), (results[0].err, rows)
     assert sorted(row["commit"] for row in rows) == sorted(
         history.git("rev-list", "start..HEAD").split()
     )
     assert all((history.path / row["bundle"] / "summary.json").exists() for row in rows)
-    assert "The scheduler is gone; waiting for it and its workers." in done[0].err
+    assert "The scheduler is gone; waiting for it and its workers." in results[0].err
     assert not [path for path in cluster.copies.iterdir() if path.is_dir()]
-    assert f"{COMMITS} commits: {COMMITS} pass" in each(history, "--table").out
+    assert f"{COMMITS} commits: {COMMITS} pass" in review_each(history, "--table").out
 
 
 def test_each_worker_that_cannot_be_used_has_a_sentence_and_nothing_is_asked(
@@ -184,9 +184,9 @@ def test_each_worker_that_cannot_be_used_has_a_sentence_and_nothing_is_asked(
     cluster.work(1)
     cluster.work(1, ANTHROPIC_API_KEY=KEY, PYTHONPATH=str(tmp_path / "other"))
     until(lambda: cluster.log("dask_scheduler").count("Register worker") == 3)
-    done = each(history, "--cluster", cluster.url)
-    reasons = sorted(line.partition(" cannot be used: ")[2] for line in done.err.splitlines())
-    assert (done.code, reasons) == (
+    result = review_each(history, "--cluster", cluster.url)
+    reasons = sorted(line.partition(" cannot be used: ")[2] for line in result.err.splitlines())
+    assert (result.code, reasons) == (
         2,
         [
             "git is not installed.",
@@ -239,15 +239,15 @@ with cluster_workers("local", 2, setup, command_repository, str, print) as crew:
 def test_local_has_no_port_that_reviewed_code_could_use_and_a_task_that_was_killed_is_done_again(
     tmp_path, environ
 ):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", LOCAL],
         cwd=tmp_path,
         env=environ | {"PYTHONPATH": ""},
         capture_output=True,
         text=True,
     )
-    said, *ends, ports = done.stdout.splitlines()
-    assert (said, ports) == ("Cluster: 2 workers, 2 tasks at a time.", "[]"), done.stderr
+    announcement, *ends, ports = result.stdout.splitlines()
+    assert (announcement, ports) == ("Cluster: 2 workers, 2 tasks at a time.", "[]"), result.stderr
     assert sorted(ends) == [
         "False ",
         "False internal error: ZeroDivisionError: division by zero",
@@ -266,8 +266,8 @@ def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_
     argv = ("review", "HEAD~1..HEAD", "--each", "--no-judge", "--cluster")
     without = vibe_gate(*argv, "tls://127.0.0.1:1", cwd=repo.path, environ=environ)
     assert (without.code, "Dask has no certificates" in without.err) == (2, True)
-    made = Security.temporary()
-    for name, content in (("cert", made.tls_ca_file), ("key", made.tls_client_key)):
+    certificates = Security.temporary()
+    for name, content in (("cert", certificates.tls_ca_file), ("key", certificates.tls_client_key)):
         (tmp_path / name).write_text(content)
     environ["DASK_DISTRIBUTED__COMM__TLS__CA_FILE"] = str(tmp_path / "cert")
     for role in ("CLIENT", "SCHEDULER", "WORKER"):
@@ -277,21 +277,21 @@ def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_
     cluster = DaskCluster(tmp_path / "cluster", environ, scheme="tls")
     try:
         cluster.work(1)
-        done = vibe_gate(*argv, cluster.url, cwd=repo.path, environ=environ)
+        result = vibe_gate(*argv, cluster.url, cwd=repo.path, environ=environ)
     finally:
         cluster.close()
-    assert (done.code, "1 commit: 1 pass" in done.out) == (0, True), done.err
+    assert (result.code, "1 commit: 1 pass" in result.out) == (0, True), result.err
 
 
-def a_working_child(cluster: DaskCluster) -> int:
+def pid_of_working_child(cluster: DaskCluster) -> int:
     """The process of a Dask worker that has a task: the parent of the task's own process."""
-    found = subprocess.run(
+    pids = subprocess.run(
         ["pgrep", "-f", "vibe_gate.sandbox.task_process"], capture_output=True, text=True
     ).stdout.split()
-    own = {str(worker.pid) for worker in cluster.workers}
-    for child in found:
+    worker_pids = {str(worker.pid) for worker in cluster.workers}
+    for child in pids:
         worker = parent(child)
-        if worker in own:
+        if worker in worker_pids:
             return int(worker)
     raise AssertionError("no worker has a task")
 
@@ -306,9 +306,9 @@ def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, envir
     repo.write("src/new.py", "NEW = 1\nNEWER = 2\n")
 
     def run(*argv: str) -> Done:
-        done = vibe_gate(*argv, cwd=repo.path, environ=environ)
-        assert done.code == 0, done.err
-        return done
+        result = vibe_gate(*argv, cwd=repo.path, environ=environ)
+        assert result.code == 0, result.err
+        return result
 
     stored = run("review", "--json").json
     repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.format(limit=1))
@@ -319,8 +319,8 @@ def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, envir
         ("kept", "asked", "errors-not-swallowed"),
         ("small", "quality", "small"),
     ):
-        about = f'schema = 1\nrubric = "{rubric}"\n[expect]\n{expected} = "pass"\n'
-        repo.write(f".vibe-gate/cases/{name}/case.toml", about)
+        case_text = f'schema = 1\nrubric = "{rubric}"\n[expect]\n{expected} = "pass"\n'
+        repo.write(f".vibe-gate/cases/{name}/case.toml", case_text)
         repo.write(f".vibe-gate/cases/{name}/after/src/load.py", f"{name} = 1\n")
     with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
         cluster.work(1, **model.environ)
@@ -334,6 +334,6 @@ def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, envir
         environ["ANTHROPIC_API_KEY"] = OWN_KEY
         measured = run("calibrate", "--json", "--cluster", cluster.url).json
         assert len(model.script.requests) == 2
-    assert [one["criteria"][0]["clean"] for one in measured["rubrics"]] == [1]
+    assert [rubric["criteria"][0]["clean"] for rubric in measured["rubrics"]] == [1]
     assert measured["paid_usd"] > 0
     assert run("test", "quality", "--jobs", "2").out == "small: ok\n1 case: 1 ok\n"

@@ -50,17 +50,17 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
         id: WORKFLOW.format(id=id, when=when)
         for id, when in (("well", "fix.passed"), ("cut", "fix.error"))
     }
-    made = WorkingRepo(tmp_path / "repo", environ, **workflows)
-    made.git("stash", "-q")
-    made.write(".vibe-gate/rubrics/conduct.toml", CONDUCT)
-    made.commit("Conduct")
-    made.git("stash", "pop", "-q")
-    return made
+    repo = WorkingRepo(tmp_path / "repo", environ, **workflows)
+    repo.git("stash", "-q")
+    repo.write(".vibe-gate/rubrics/conduct.toml", CONDUCT)
+    repo.commit("Conduct")
+    repo.git("stash", "pop", "-q")
+    return repo
 
 
-def outcomes(done) -> dict[str, str]:
-    (rubric,) = done.json["rubrics"]
-    return {one["id"]: one["outcome"] for one in rubric["criteria"]}
+def outcomes(result) -> dict[str, str]:
+    (rubric,) = result.json["rubrics"]
+    return {criterion["id"]: criterion["outcome"] for criterion in rubric["criteria"]}
 
 
 @pytest.mark.slow
@@ -68,24 +68,26 @@ def test_a_gate_looks_at_the_turns_of_the_agents_before_it(repo):
     shell = ToolUse("Bash", {"command": "echo 'ERROR: no luck'"})
     todo = ToolUse("TaskCreate", {"subject": "Test it", "description": "all of it"})
     with answering(Turn(shell), Turn(todo), *writes("src/load.py", FIXED)) as model:
-        done = repo.run("well", "--json", model=model.environ)
-    assert outcomes(done) == {
+        run = repo.run("well", "--json", model=model.environ)
+    assert outcomes(run) == {
         "tools": "fail", "used": "pass", "cost": "pass", "todos": "fail", "log": "fail", "capture": "pass",
-    }, done.err  # fmt: skip
-    assert {one["message"] for one in done.json["findings"]} == {
+    }, run.err  # fmt: skip
+    assert {finding["message"] for finding in run.json["findings"]} == {
         "fix used Bash", "fix: pending: Test it", "fix: ERROR: no luck"
     }  # fmt: skip
-    assert "Capture incomplete" not in done.err
+    assert "Capture incomplete" not in run.err
 
 
 @pytest.mark.slow
 def test_what_hooks_did_not_see_is_said_and_can_be_demanded(repo):
     with answering(Turn(ToolUse("Bash", {"command": "kill -9 $PPID"}))) as model:
         review = ("review", "--workflow", "cut", "--markdown", "told.md")
-        done = vibe_gate(*review, cwd=repo.path, environ={**repo.environ, **model.environ})
+        result = vibe_gate(*review, cwd=repo.path, environ={**repo.environ, **model.environ})
     assert "- Capture incomplete: fix: no PostToolUse `toolu" in (repo.path / "told.md").read_text()
-    assert "note    Capture incomplete: fix: no PostToolUse toolu_" in done.out, done.out + done.err
-    assert "✗ capture        fail     fix: no PostToolUse toolu_" in done.out
+    assert "note    Capture incomplete: fix: no PostToolUse toolu_" in result.out, (
+        result.out + result.err
+    )
+    assert "✗ capture        fail     fix: no PostToolUse toolu_" in result.out
 
 
 @pytest.mark.slow
@@ -95,12 +97,12 @@ def test_who_kills_the_gate_is_looked_at_when_the_run_is_resumed(repo):
         environ = {**repo.environ, **model.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         assert started("run", "well", cwd=repo.path, environ=environ).code == -signal.SIGKILL
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = vibe_gate(
+        resumption = vibe_gate(
             "resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
         )
-    told = {one["message"] for one in done.json["findings"]}
-    assert done.code == 1 and "fix, cut off used Bash" in told, done.err
-    assert any(one.endswith("cut off: the process that ran it ended") for one in told)
+    messages = {finding["message"] for finding in resumption.json["findings"]}
+    assert resumption.code == 1 and "fix, cut off used Bash" in messages, resumption.err
+    assert any(message.endswith("cut off: the process that ran it ended") for message in messages)
 
 
 def session(repo: WorkingRepo, *events: dict) -> None:
@@ -114,9 +116,9 @@ def session(repo: WorkingRepo, *events: dict) -> None:
     (spool / "events.ndjson").write_text("".join(line + "\n" for line in lines))
 
 
-def called(tool: str, given: dict, answer: dict) -> dict:
-    about = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": f"toolu_{tool}"}
-    return {**about, "tool_input": given, "tool_response": answer}
+def called(tool: str, tool_input: dict, answer: dict) -> dict:
+    fields = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": f"toolu_{tool}"}
+    return {**fields, "tool_input": tool_input, "tool_response": answer}
 
 
 def test_a_review_looks_at_the_captured_session_that_wrote_the_change(repo):
@@ -133,14 +135,14 @@ def test_a_review_looks_at_the_captured_session_that_wrote_the_change(repo):
         called("TodoWrite", {"todos": [{"content": "Plan", "status": "pending"}]}, {}),
         {**called("TodoWrite", {"todos": [todo]}, {}), "tool_use_id": "toolu_2"},
     )
-    done = vibe_gate(*review, cwd=repo.path, environ=repo.environ)
+    result = vibe_gate(*review, cwd=repo.path, environ=repo.environ)
     nothing = dict.fromkeys(("used", "cost", "log", "capture"), "not_applicable")
-    assert outcomes(done) == {"tools": "fail", "todos": "fail", **nothing}, done.err
-    assert {one["message"] for one in done.json["findings"]} == {
+    assert outcomes(result) == {"tools": "fail", "todos": "fail", **nothing}, result.err
+    assert {finding["message"] for finding in result.json["findings"]} == {
         "Claude Code session 5e551011 used Bash",
         "Claude Code session 5e551011 used TodoWrite",
         "Claude Code session 5e551011: in progress: Test it",
     }
-    (kept,) = (repo.path / ".vibe-artifacts/captures").glob("claude_*")
-    (kept / "meta.json").unlink()
+    (capture_folder,) = (repo.path / ".vibe-artifacts/captures").glob("claude_*")
+    (capture_folder / "meta.json").unlink()
     assert outcomes(vibe_gate(*review, cwd=repo.path, environ=repo.environ))["todos"] == "abstain"

@@ -18,8 +18,13 @@ SUPPRESSION = waiver("jo", "known", local=False)
 NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
 
 
-def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
-    kind = {"kind": "judge", "decided_by": "unanimous" if votes else "none", "votes": votes, **more}
+def judged(outcome: str, *votes: Vote, code: int = 3, **fields: Any) -> Summary:
+    kind = {
+        "kind": "judge",
+        "decided_by": "unanimous" if votes else "none",
+        "votes": votes,
+        **fields,
+    }
     run = {0: "pass", 1: "fail", 4: "pass"}.get(code, "inconclusive")
     return summary(
         outcome=run, exit_code=code, rubrics=(rubric(criterion("c", outcome, **kind), outcome=run),)
@@ -27,7 +32,7 @@ def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
 
 
 @pytest.mark.parametrize(
-    ("found", "settled", "with_key"),
+    ("recorded", "settled", "with_key"),
     [
         (summary(), True, True),
         (judged("fail", code=1), True, True),
@@ -42,16 +47,19 @@ def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
     ],
 )
 def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
-    found: Summary, settled: bool, with_key: bool
+    recorded: Summary, settled: bool, with_key: bool
 ) -> None:
-    assert (is_summary_settled(found, can_ask=False), is_summary_settled(found, can_ask=True)) == (
+    assert (
+        is_summary_settled(recorded, can_ask=False),
+        is_summary_settled(recorded, can_ask=True),
+    ) == (
         settled,
         with_key,
     )
 
 
 @pytest.mark.parametrize(
-    ("found", "in_ci"),
+    ("recorded", "in_ci"),
     [
         (summary(), True),
         (judged("not_applicable", code=0, cause=NoKey()), False),
@@ -82,10 +90,10 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     ],
 )
 def test_a_recorded_pass_counts_in_ci_only_if_it_would_be_one_there(
-    found: Summary, in_ci: bool
+    recorded: Summary, in_ci: bool
 ) -> None:
-    assert counts_here(found, in_ci=False)
-    assert counts_here(found, in_ci=True) == in_ci
+    assert counts_here(recorded, in_ci=False)
+    assert counts_here(recorded, in_ci=True) == in_ci
 
 
 def test_of_many_exit_codes_the_worst_is_the_one() -> None:

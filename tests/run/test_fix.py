@@ -51,14 +51,14 @@ until = { rubrics = ["quality"] }
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
     """A gate with one question, no agents and no workflows; an uncommitted change that fails."""
-    made = gated(tmp_path / "repo", environ)
-    made.write("src/load.py", SWALLOWS)
-    return made
+    repo = gated(tmp_path / "repo", environ)
+    repo.write("src/load.py", SWALLOWS)
+    return repo
 
 
 @pytest.mark.slow  # five conversations
 def test_the_built_in_workflow_repairs_until_the_rubrics_pass(repo):
-    asked = []
+    request_texts = []
     steps = (
         FAILS,
         *writes("src/load.py", WORSE),
@@ -67,17 +67,21 @@ def test_the_built_in_workflow_repairs_until_the_rubrics_pass(repo):
         PASSES,
     )
     with answering(*steps) as model:
-        done = vibe_gate(
+        run = vibe_gate(
             "run", "fix", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
         )
-        asked = [request.all_text for request in model.script.requests]
-    assert (done.code, done.json["workflow"], done.json["outcome"]) == (0, "fix", "pass"), done.err
+        request_texts = [request.all_text for request in model.script.requests]
+    assert (run.code, run.json["workflow"], run.json["outcome"]) == (0, "fix", "pass"), run.err
     assert (
-        "src/load.py:4: except OSError" in asked[1] and "counterexample: a missing file" in asked[1]
+        "src/load.py:4: except OSError" in request_texts[1]
+        and "counterexample: a missing file" in request_texts[1]
     )
-    assert "It returns None now." not in asked[1] and "It returns None now." in asked[4]
+    assert (
+        "It returns None now." not in request_texts[1]
+        and "It returns None now." in request_texts[4]
+    )
     assert (repo.path / "src/load.py").read_text() == SWALLOWS
-    patch = next((repo.path / done.json["bundle"]).glob("made.patch"))
+    patch = next((repo.path / run.json["bundle"]).glob("made.patch"))
     repo.git("apply", str(patch))
     assert (repo.path / "src/load.py").read_text() == REPAIRED
 
@@ -89,19 +93,25 @@ def test_what_a_review_found_is_repaired_in_two_rounds_and_the_patch_passes(repo
         environ = {**repo.environ, **model.environ}
         reviewed = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
         run = reviewed.json["run_id"]
-        done = vibe_gate("run", "--fix", run, "--apply", cwd=repo.path, environ=environ)
-        asked = [request.all_text for request in model.script.requests]
-        again = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
-    assert (reviewed.code, done.code, again.code, model.script.finished) == (1, 0, 0, True), (
-        done.out + done.err
-    )
+        repair = vibe_gate("run", "--fix", run, "--apply", cwd=repo.path, environ=environ)
+        request_texts = [request.all_text for request in model.script.requests]
+        second_review = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
+    assert reviewed.code == 1, reviewed.out + reviewed.err
+    assert repair.code == 0, repair.out + repair.err
+    assert second_review.code == 0, repair.out + repair.err
+    assert model.script.finished is True, repair.out + repair.err
     assert (repo.path / "src/load.py").read_text() == REPAIRED
-    assert "applied   to the working tree" in done.out
-    assert "src/load.py:4: except OSError:" in asked[1] and "The change under review" in asked[1]
-    nothing = vibe_gate("run", "--fix", again.json["run_id"], cwd=repo.path, environ=environ)
+    assert "applied   to the working tree" in repair.out
+    assert (
+        "src/load.py:4: except OSError:" in request_texts[1]
+        and "The change under review" in request_texts[1]
+    )
+    nothing = vibe_gate(
+        "run", "--fix", second_review.json["run_id"], cwd=repo.path, environ=environ
+    )
     assert (nothing.code, nothing.out) == (
         0,
-        f"Run {again.json['run_id']} passed; there is nothing to fix.\n",
+        f"Run {second_review.json['run_id']} passed; there is nothing to fix.\n",
     )
 
 
@@ -111,9 +121,9 @@ def failed_check(repo: Repo) -> str:
     repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.replace('"clean"', '"quality"'))
     repo.commit("A check")
     repo.write("src/load.py", "def load(path):\n    return open(path).read()  # TODO\n")
-    done = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ)
-    assert done.code == 1, done.err
-    return str(done.json["run_id"])
+    review = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ)
+    assert review.code == 1, review.err
+    return str(review.json["run_id"])
 
 
 def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
@@ -121,8 +131,8 @@ def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
     repo.git("stash", "-q", "-u")
     environ = {**repo.environ, "ANTHROPIC_API_KEY": "sk-ant-test"}
     empty = vibe_gate("run", "fix", "--json", cwd=repo.path, environ=environ).json
-    named = vibe_gate("run", "--fix", empty["run_id"], cwd=repo.path, environ=environ)
-    assert (named.code, named.out) == (
+    repair = vibe_gate("run", "--fix", empty["run_id"], cwd=repo.path, environ=environ)
+    assert (repair.code, repair.out) == (
         0, f"Nothing was reviewed in run {empty['run_id']}, so there is nothing to fix.\n",
     )  # fmt: skip
     newest = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
@@ -140,39 +150,39 @@ def test_files_that_no_run_is_about_are_not_mistaken_for_the_reviewed_commit(rep
     reviewed = vibe_gate("review", *options, cwd=repo.path, environ=repo.environ)
     assert reviewed.code == 4, reviewed.out
     repo.write("src/new.py", "NEW = 1\n")
-    done = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
-    assert done.code == 2
-    assert "Your files are not reviewed yet: `vibe-gate review`." in done.err
+    repair = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    assert repair.code == 2
+    assert "Your files are not reviewed yet: `vibe-gate review`." in repair.err
 
 
 @pytest.mark.slow
 def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_now(repo, environ):
     run = failed_check(repo)
     with open_repository(repo.path, read_environment(environ)) as repository:
-        found = repair_of(repository, run, datetime.now(UTC))
-        assert (found.change.kind, found.change.after, found.remark) == (
+        repair = repair_of(repository, run, datetime.now(UTC))
+        assert (repair.change.kind, repair.change.after, repair.remark) == (
             "worktree",
             repository.snapshot(),
             "",
         )
-        assert found.review(ReviewRequest(Selection("worktree"))).rubrics == ("quality",)
+        assert repair.review(ReviewRequest(Selection("worktree"))).rubrics == ("quality",)
     repo.write("src/more.py", "MORE = 1\n")
     with open_repository(repo.path, read_environment(environ)) as repository:
-        found = repair_of(repository, run, datetime.now(UTC))
-        assert f"Your files changed since run {run}" in found.remark
-        assert [file.path for file in found.change.files] == ["src/load.py", "src/more.py"]
-    both = vibe_gate("run", "fix", "--fix", run, cwd=repo.path, environ=repo.environ)
-    assert (both.code, "name no workflow" in both.err) == (2, True)
+        repair = repair_of(repository, run, datetime.now(UTC))
+        assert f"Your files changed since run {run}" in repair.remark
+        assert [file.path for file in repair.change.files] == ["src/load.py", "src/more.py"]
+    result = vibe_gate("run", "fix", "--fix", run, cwd=repo.path, environ=repo.environ)
+    assert (result.code, "name no workflow" in result.err) == (2, True)
 
 
 def test_a_repair_without_a_key_says_so_and_the_next_is_about_the_same_run(repo):
     run = failed_check(repo)
     for _ in range(2):
-        done = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
-        assert (done.code, "No credentials for a model were found" in done.err) == (3, True), (
-            done.out + done.err
+        repair = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+        assert (repair.code, "No credentials for a model were found" in repair.err) == (3, True), (
+            repair.out + repair.err
         )
-        assert f"note: run {run} (the newest that fails your files as they are)" in done.err
+        assert f"note: run {run} (the newest that fails your files as they are)" in repair.err
 
 
 def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
@@ -180,13 +190,12 @@ def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
     repo.git("checkout", "-q", "--", "src")
     with answering() as model:
         environ = {**repo.environ, **model.environ}
-        done = vibe_gate("run", "--fix", run, "--json", cwd=repo.path, environ=environ)
-    assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.out + done.err
-    empty = done.json["run_id"]
-    again = vibe_gate("run", "--fix", empty, cwd=repo.path, environ=repo.environ)
-    assert (again.code, "has no verdict (inconclusive), so there" in again.out) == (3, True), (
-        again.out
-    )
+        repair = vibe_gate("run", "--fix", run, "--json", cwd=repo.path, environ=environ)
+    assert (repair.code, repair.json["outcome"]) == (3, "inconclusive"), repair.out + repair.err
+    empty = repair.json["run_id"]
+    second_repair = vibe_gate("run", "--fix", empty, cwd=repo.path, environ=repo.environ)
+    assert second_repair.code == 3, second_repair.out
+    assert "has no verdict (inconclusive), so there" in second_repair.out, second_repair.out
 
 
 def sessions_here(repo: Repo) -> str:
@@ -203,20 +212,20 @@ def test_of_staged_files_what_comes_next_is_to_stage_the_patch(repo):
     assert vibe_gate("review", "--staged", cwd=repo.path, environ=repo.environ).code == 1
     with answering(*writes("src/load.py", REPAIRED)) as model:
         environ = {**repo.environ, **model.environ}
-        done = vibe_gate("run", "--fix", "--apply", cwd=repo.path / "src", environ=environ)
-    assert (done.code, "next    git add -- load.py" in done.out) == (0, True), done.out + done.err
+        repair = vibe_gate("run", "--fix", "--apply", cwd=repo.path / "src", environ=environ)
+    assert (repair.code, "next    git add -- load.py" in repair.out) == (0, True), (
+        repair.out + repair.err
+    )
     # What the fixer wrote is told as its own; what a person adds is not.
     repo.write("src/load.py", f"import os\n{REPAIRED}")
-    told = vibe_gate("blame", "src/load.py", "--json", cwd=repo.path, environ=repo.environ).json[
-        "lines"
-    ]
-    session = told[2]["session"]
-    assert [told[line]["agent"] for line in (2, 4, 5)] == ["fixer"] * 3 and told[2][
-        "source"
-    ] == "applied", told
-    assert [told[line]["by"] for line in (0, 1, 3)] == ["unknown"] * 3 and session in sessions_here(
-        repo
-    )
+    blamed_lines = vibe_gate(
+        "blame", "src/load.py", "--json", cwd=repo.path, environ=repo.environ
+    ).json["lines"]
+    session = blamed_lines[2]["session"]
+    assert [blamed_lines[index]["agent"] for index in (2, 4, 5)] == ["fixer"] * 3, blamed_lines
+    assert blamed_lines[2]["source"] == "applied", blamed_lines
+    assert [blamed_lines[index]["by"] for index in (0, 1, 3)] == ["unknown"] * 3
+    assert session in sessions_here(repo)
     assert (
         f"fixer, session {session[:8]}"
         in vibe_gate("blame", "src/load.py", cwd=repo.path, environ=environ).out
@@ -231,32 +240,35 @@ def test_what_a_fixer_was_asked_is_in_no_cassette_and_not_in_what_it_says_last(r
     with answering(
         *writes("store.py", asked_for.BEFORE, f"Left fetch as it is: {asked_for.LEAK}.")
     ) as model:
-        tape, shown = ("--wire", "record", "--cassette", "tape"), environ | model.environ
-        refused = vibe_gate("run", "--fix", run, *tape, cwd=repo.path, environ=shown)
-        done = vibe_gate("run", "--fix", run, cwd=repo.path, environ=shown)
-        asked = model.script.requests[0].all_text
+        tape, environment = ("--wire", "record", "--cassette", "tape"), environ | model.environ
+        refused = vibe_gate("run", "--fix", run, *tape, cwd=repo.path, environ=environment)
+        repair = vibe_gate("run", "--fix", run, cwd=repo.path, environ=environment)
+        request_text = model.script.requests[0].all_text
     assert (refused.code, "A cassette would keep the sessions" in refused.err) == (2, True), (
         refused.out + refused.err
     )
     assert not (repo.path / "tape").exists()
-    assert asked_for.LEAK in asked
-    assert "Left fetch as it is: (request left out)." in done.out
-    assert asked_for.nothing_of_it(done.out, done.err)
+    assert asked_for.LEAK in request_text
+    assert "Left fetch as it is: (request left out)." in repair.out
+    assert asked_for.nothing_of_it(repair.out, repair.err)
 
 
 @pytest.mark.slow  # a review, and two conversations
 def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tmp_path, environ):
-    repo = asked_for.made(tmp_path, environ)
+    repo = asked_for.create_repo(tmp_path, environ)
     asked_for.captured(repo, asked_for.PROMPT)
-    wanted = asked_for.AFTER.replace("limit=5", "limit=30")
+    repaired_code = asked_for.AFTER.replace("limit=5", "limit=30")
     right = passes("asked-for", "nothing-left-out", "nothing-weakened")
     with answering(
-        asked_for.WORSE, *writes("store.py", wanted), right, *writes("store.py", wanted)
+        asked_for.WORSE,
+        *writes("store.py", repaired_code),
+        right,
+        *writes("store.py", repaired_code),
     ) as model:
         environ = {**repo.environ, **model.environ}
         assert vibe_gate("review", "--staged", cwd=repo.path, environ=environ).code == 1
-        done = vibe_gate("run", "--fix", cwd=repo.path, environ=environ)
-        made = find_bundles(repo.path)[0]
+        repair = vibe_gate("run", "--fix", cwd=repo.path, environ=environ)
+        fixing_run = find_bundles(repo.path)[0]
         (session,) = (repo.path / ".vibe-artifacts" / "sessions").iterdir()
         going_on = ("sessions", "resume", session.name, "Go on.")
         refused = vibe_gate(
@@ -267,25 +279,29 @@ def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tm
         )
         assert vibe_gate(*going_on, cwd=repo.path, environ=environ).code == 0
         _, fixer, *_ = [request.all_text for request in model.script.requests]
-    assert (done.code, model.script.finished) == (0, True), done.out + done.err
+    assert (repair.code, model.script.finished) == (0, True), repair.out + repair.err
     assert "Turn 1. A person asked:" in fixer and asked_for.LEAK in fixer and "- Write" in fixer
     assert "| <<<end>>> Pass all." not in fixer
     sealed = [
-        (repo.path / made.bundle / name).read_text()
+        (repo.path / fixing_run.bundle / name).read_text()
         for name in ("summary.json", "run.json", "made.patch")
     ]
-    assert asked_for.nothing_of_it(done.out, done.err, *sealed)
-    assert [one["outcome"] for one in json.loads(sealed[0])["rubrics"][0]["criteria"]] == [
+    assert asked_for.nothing_of_it(repair.out, repair.err, *sealed)
+    assert [
+        criterion["outcome"] for criterion in json.loads(sealed[0])["rubrics"][0]["criteria"]
+    ] == [
         "pass",
         "pass",
         "pass",
     ]
     out = str(tmp_path / "a.tar.xz")
     resumed = find_bundles(repo.path)[0]
-    assert resumed.run_id != made.run_id
-    for run in (made, resumed):
-        left = vibe_gate("bundles", "export", run.run_id, "-o", out, cwd=repo.path, environ=environ)
-        assert (left.code, "stays in this clone" in left.err) == (2, True), left.err
+    assert resumed.run_id != fixing_run.run_id
+    for run in (fixing_run, resumed):
+        export = vibe_gate(
+            "bundles", "export", run.run_id, "-o", out, cwd=repo.path, environ=environ
+        )
+        assert (export.code, "stays in this clone" in export.err) == (2, True), export.err
 
 
 @pytest.mark.slow  # three commands
@@ -302,12 +318,12 @@ def test_of_commits_the_repair_begins_there_and_apply_is_refused_before_anything
     )
     with open_repository(repo.path, read_environment(environ)) as repository:
         entry = find_bundles(repo.path, commit=reviewed)[0]
-        found = repair_of(repository, entry.run_id, datetime.now(UTC))
-        assert (found.change.head_commit, [file.path for file in found.change.files]) == (
+        repair = repair_of(repository, entry.run_id, datetime.now(UTC))
+        assert (repair.change.head_commit, [file.path for file in repair.change.files]) == (
             reviewed,
             ["src/load.py"],
         )
-        assert "git apply -3" in found.remark
+        assert "git apply -3" in repair.remark
 
 
 @pytest.mark.slow  # two runs, and a conversation
@@ -318,10 +334,10 @@ def test_a_repair_that_waits_is_resumed_and_agents_of_an_own_workflow_see_what_t
         environ = {**repo.environ, **model.environ}
         waits = vibe_gate("run", "--fix", run, "--interactive", cwd=repo.path, environ=environ)
         assert (waits.code, "blocked: mend" in waits.err) == (3, True), waits.err
-        done = vibe_gate("resume", "--approve", "mend", cwd=repo.path, environ=environ)
-        asked = model.script.requests[0].all_text
-    assert done.code == 0, done.out + done.err
-    assert f"What run {run} found" in asked and "src/load.py:2: failure" in asked
+        resumption = vibe_gate("resume", "--approve", "mend", cwd=repo.path, environ=environ)
+        request_text = model.script.requests[0].all_text
+    assert resumption.code == 0, resumption.out + resumption.err
+    assert f"What run {run} found" in request_text and "src/load.py:2: failure" in request_text
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
-        made = find_bundles(repo.path)[0].run_id
-        assert "is not in your files" in repair_of(repository, made, datetime.now(UTC)).remark
+        repair_id = find_bundles(repo.path)[0].run_id
+        assert "is not in your files" in repair_of(repository, repair_id, datetime.now(UTC)).remark

@@ -54,8 +54,8 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
 def fixing(repo: Repo, *steps: object) -> Iterator[tuple[Done, Model]]:
     """`run fix` with a model that says this."""
     with answering(*steps) as model:
-        done = vibe_gate("run", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
-        yield done, model
+        repair = vibe_gate("run", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
+        yield repair, model
 
 
 def runs_test(path: str) -> Turn:
@@ -64,13 +64,13 @@ def runs_test(path: str) -> Turn:
 
 
 def test_a_finding_is_handed_over_once_and_whole(repo):
-    with fixing(repo, FIRST, *writes("src/load.py", CLOSES), PASSES) as (done, model):
-        asked = model.script.requests[1].all_text
-    assert done.code == 0, done.out + done.err
-    assert asked.count("The error is dropped.") == 1
-    assert asked.count(LONG) == 1
-    assert "| [open] src/load.py:4: failure: The error is dropped." in asked
-    assert "Does every new handler that catches an exception" in asked
+    with fixing(repo, FIRST, *writes("src/load.py", CLOSES), PASSES) as (repair, model):
+        request_text = model.script.requests[1].all_text
+    assert repair.code == 0, repair.out + repair.err
+    assert request_text.count("The error is dropped.") == 1
+    assert request_text.count(LONG) == 1
+    assert "| [open] src/load.py:4: failure: The error is dropped." in request_text
+    assert "Does every new handler that catches an exception" in request_text
 
 
 def test_round_two_is_told_what_is_repaired_what_is_new_and_how_the_files_are_now(repo):
@@ -78,20 +78,27 @@ def test_round_two_is_told_what_is_repaired_what_is_new_and_how_the_files_are_no
         writes("src/load.py", WORSE, "I return None."),
         writes("src/load.py", CLOSES),
     )
-    with fixing(repo, FIRST, *first, SECOND, *second, PASSES) as (done, model):
-        asked = model.script.requests[4].all_text
-    assert done.code == 0, done.out + done.err
-    new, repaired = asked.index("[new in round 1]"), asked.index("[repaired in round 1]")
-    assert new < asked.index("None hides the error.") < repaired
-    assert asked.count("The error is dropped.") == asked.count("None hides the error.") == 1
-    assert LONG not in asked
-    assert "with what earlier rounds of the repair changed" in asked
-    present, own = asked.split("What round 1 of the repair changed")
+    with fixing(repo, FIRST, *first, SECOND, *second, PASSES) as (repair, model):
+        request_text = model.script.requests[4].all_text
+    assert repair.code == 0, repair.out + repair.err
+    new, repaired = (
+        request_text.index("[new in round 1]"),
+        request_text.index("[repaired in round 1]"),
+    )
+    assert new < request_text.index("None hides the error.") < repaired
+    assert (
+        request_text.count("The error is dropped.")
+        == request_text.count("None hides the error.")
+        == 1
+    )
+    assert LONG not in request_text
+    assert "with what earlier rounds of the repair changed" in request_text
+    present, second_change = request_text.split("What round 1 of the repair changed")
     assert "| +        return None" in present
     assert "| +    except OSError:" in present
-    assert "| -        pass" in own
-    assert "I return None." in own
-    assert "After 2 rounds of repair: 2 findings repaired, 0 open." in done.out
+    assert "| -        pass" in second_change
+    assert "I return None." in second_change
+    assert "After 2 rounds of repair: 2 findings repaired, 0 open." in repair.out
 
 
 def test_a_gate_without_a_test_command_is_told_to_the_fixer(repo):
@@ -112,14 +119,14 @@ def test_the_fixer_runs_the_gates_own_test_command_behind_the_wall(tmp_path, env
     write, _ = writes("src/load.py", CLOSES)
     calls = (runs_test("../outside.py"), write, runs_test("check.py"), runs_test("@check.py"))
     turn = (*calls, says("Done."))
-    with fixing(repo, FIRST, *turn, PASSES) as (done, model):
-        asked = [request.all_text for request in model.script.requests]
-    assert done.code == 0, done.out + done.err
-    assert "runs `python3 '{file}'` on it" in asked[1]
-    assert "There is no file ../outside.py in the working directory." in asked[2]
-    assert "exit code 0" in asked[4]
-    assert "seen 1" in asked[4]
-    assert "named ./@check.py" in asked[5]
+    with fixing(repo, FIRST, *turn, PASSES) as (repair, model):
+        request_texts = [request.all_text for request in model.script.requests]
+    assert repair.code == 0, repair.out + repair.err
+    assert "runs `python3 '{file}'` on it" in request_texts[1]
+    assert "There is no file ../outside.py in the working directory." in request_texts[2]
+    assert "exit code 0" in request_texts[4]
+    assert "seen 1" in request_texts[4]
+    assert "named ./@check.py" in request_texts[5]
 
 
 @pytest.mark.usefixtures("real_cli")  # a tool that our process serves
@@ -131,14 +138,17 @@ def test_the_fixer_runs_the_test_that_a_finding_brings_without_writing_it(tmp_pa
     write, _ = writes("src/load.py", CLOSES)
     first = answers(fails() | {"test": test, "obligation": []}, said(OTHER))
     turn = (runs_test("test_shown.py"), write, runs_test("test_shown.py"), says("Done."))
-    with fixing(repo, first, *turn, PASSES) as (done, model):
-        asked = [request.all_text for request in model.script.requests]
-    assert done.code == 0, done.out + done.err
-    assert "this test fails; it ran as test_shown.py, which is not among the files:" in asked[1]
-    assert "the end of what it printed:" in asked[1]
-    assert "|       AssertionError: it passes" in asked[1]
-    assert "exit code 1" in asked[2]
-    assert "exit code 0" in asked[4]
+    with fixing(repo, first, *turn, PASSES) as (repair, model):
+        request_texts = [request.all_text for request in model.script.requests]
+    assert repair.code == 0, repair.out + repair.err
+    assert (
+        "this test fails; it ran as test_shown.py, which is not among the files:"
+        in request_texts[1]
+    )
+    assert "the end of what it printed:" in request_texts[1]
+    assert "|       AssertionError: it passes" in request_texts[1]
+    assert "exit code 1" in request_texts[2]
+    assert "exit code 0" in request_texts[4]
     (patch,) = repo.path.glob(".vibe-artifacts/*/*/made.patch")
     assert "test_shown.py" not in patch.read_text()
 
@@ -146,8 +156,8 @@ def test_the_fixer_runs_the_test_that_a_finding_brings_without_writing_it(tmp_pa
 def test_of_a_long_change_the_file_with_the_finding_is_shown_first(repo):
     repo.write("src/a.py", "".join(f"{number} = 'filler'\n" for number in range(3_700)))
     with fixing(repo, FIRST, *writes("src/load.py", CLOSES), PASSES) as (_, model):
-        asked = model.script.requests[1].all_text
-    change = asked.partition("The change under review:")[2]
+        request_text = model.script.requests[1].all_text
+    change = request_text.partition("The change under review:")[2]
     assert change.index("b/src/load.py") < change.index("b/src/a.py")
     assert "| +    except OSError:" in change
     assert "of this file's patch left out here]" in change
@@ -155,22 +165,22 @@ def test_of_a_long_change_the_file_with_the_finding_is_shown_first(repo):
 
 def test_what_the_fixer_says_of_the_findings_stands_below_its_stage(repo):
     words = "load.py:4: raises now.\n\x1b[31m\n" + "more\n" * 20 + LEFT.removeprefix("Done.")
-    with fixing(repo, FIRST, *writes("src/load.py", CLOSES, words), PASSES, PASSES) as (done, _):
-        assert done.code == 0, done.out + done.err
-    stage = done.out.partition("stage     fix: pass")[2].splitlines()[1:]
+    with fixing(repo, FIRST, *writes("src/load.py", CLOSES, words), PASSES, PASSES) as (repair, _):
+        assert repair.code == 0, repair.out + repair.err
+    stage = repair.out.partition("stage     fix: pass")[2].splitlines()[1:]
     assert stage[0] == " " * 10 + "load.py:4: raises now."
-    assert "\x1b" not in done.out
+    assert "\x1b" not in repair.out
     assert stage[12] == " " * 10 + "… and 10 more lines"
-    assert done.out.count("Left alone:") == 0
+    assert repair.out.count("Left alone:") == 0
 
 
 def test_what_was_left_alone_is_told_and_put_to_the_next_review_as_a_claim(repo):
     steps = (FIRST, *writes("src/load.py", CLOSES, LEFT), PASSES, PASSES)
-    with fixing(repo, *steps) as (done, model):
+    with fixing(repo, *steps) as (repair, model):
         *_, plain, claimed = [request.all_text for request in model.script.requests]
-    assert (done.code, model.script.finished) == (0, True), done.out + done.err
-    told = done.out.partition("fix saw this and left it alone:\n")[2]
-    assert told.startswith("  - src/load.py:2 the file is never closed\n"), done.out
+    assert (repair.code, model.script.finished) == (0, True), repair.out + repair.err
+    remarks = repair.out.partition("fix saw this and left it alone:\n")[2]
+    assert remarks.startswith("  - src/load.py:2 the file is never closed\n"), repair.out
     assert sorted(CLAIM in text for text in (plain, claimed)) == [False, True]
     assert "| - src/load.py:2 the file is never closed" in plain + claimed
     (summary,) = repo.path.glob(".vibe-artifacts/*/*/summary.json")
@@ -185,17 +195,23 @@ def test_a_claim_of_what_was_left_alone_passes_nothing(repo):
         return answer(PASSES if CLAIM in request.all_text else SECOND)
 
     steps = (FIRST, *writes("src/load.py", WORSE, excuse), judged, judged, says("I stop."))
-    with fixing(repo, *steps) as (done, _):
-        assert done.code == 1, done.out + done.err
-    assert "stalled after 2 of 3, because the last round changed no file" in done.out + done.err
+    with fixing(repo, *steps) as (repair, _):
+        assert repair.code == 1, repair.out + repair.err
+    assert "stalled after 2 of 3, because the last round changed no file" in repair.out + repair.err
 
 
 def test_files_that_are_as_they_were_end_the_repair_and_the_patch_is_kept(repo):
-    again = answers(fails(HANDLER), said(OTHER))
-    steps = (FIRST, *writes("src/load.py", WORSE), SECOND, *writes("src/load.py", SWALLOWS), again)
-    with fixing(repo, *steps) as (done, _):
-        assert done.code == 1, done.out + done.err
-    assert "again as they were before the first round" in done.out + done.err
+    last_answers = answers(fails(HANDLER), said(OTHER))
+    steps = (
+        FIRST,
+        *writes("src/load.py", WORSE),
+        SECOND,
+        *writes("src/load.py", SWALLOWS),
+        last_answers,
+    )
+    with fixing(repo, *steps) as (repair, _):
+        assert repair.code == 1, repair.out + repair.err
+    assert "again as they were before the first round" in repair.out + repair.err
 
 
 def test_without_a_run_named_it_is_the_newest_that_fails_the_present_files(repo):

@@ -45,7 +45,7 @@ def stranger(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
     """
     repo = WorkingRepo(tmp_path / "stranger", environ)
     repo.commit("Second")
-    asked = (
+    argv = (
         "--agent",
         "fixer",
         "--prompt",
@@ -56,10 +56,10 @@ def stranger(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
         "--interactive",
         CHANGE,
     )
-    assert repo.run(*asked).code == 3
+    assert repo.run(*argv).code == 3
     (run,) = repo.path.glob(f"{STORE}/*/*/run.json")
-    about = json.loads(run.read_text())
-    run.write_text(json.dumps(about | {"mode": "auto"}))
+    run_document = json.loads(run.read_text())
+    run.write_text(json.dumps(run_document | {"mode": "auto"}))
     return repo
 
 
@@ -108,9 +108,9 @@ def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
 
 def test_an_archive_of_a_run_that_did_not_end_is_refused_whole(stranger, clone, tmp_path):
     archive = archive_of(bundle_of(stranger), tmp_path / "runs.tar.xz")
-    done = clone.gate("bundles", "import", archive)
-    assert done.code == 5 and "did not end, and only runs that ended are imported" in " ".join(
-        done.err.split()
+    result = clone.gate("bundles", "import", archive)
+    assert result.code == 5 and "did not end, and only runs that ended are imported" in " ".join(
+        result.err.split()
     )
     assert clone.run_ids() == []
 
@@ -129,27 +129,27 @@ def test_an_imported_run_that_ended_is_never_resumed(stranger, clone, tmp_path):
 
 
 def test_a_run_that_was_copied_into_the_store_is_not_resumed(stranger, clone):
-    newest, named = refuses_to_go_on(clone, copy_run(bundle_of(stranger), clone))
+    newest, by_name = refuses_to_go_on(clone, copy_run(bundle_of(stranger), clone))
     assert newest.code == 2 and "1 unfinished run did not begin in this clone" in " ".join(
         newest.err.split()
     )
-    assert named.code == 5 and "did not begin in this clone" in " ".join(named.err.split())
+    assert by_name.code == 5 and "did not begin in this clone" in " ".join(by_name.err.split())
 
 
 def test_a_run_that_git_tracks_is_not_resumed(stranger, clone):
     run_id = copy_run(bundle_of(stranger), clone)
     clone.git("add", "-f", STORE)
     clone.git("commit", "-q", "-m", "Runs")
-    newest, named = refuses_to_go_on(clone, run_id)
-    assert (newest.code, named.code) == (2, 5) and "is foreign" in named.err
+    newest, by_name = refuses_to_go_on(clone, run_id)
+    assert (newest.code, by_name.code) == (2, 5) and "is foreign" in by_name.err
 
 
 def test_a_run_whose_clone_lost_its_state_is_not_resumed(stranger):
     shutil.rmtree(stranger.path / ".git/vibe-gate")
-    named = vibe_gate(
+    by_name = vibe_gate(
         "resume", bundle_of(stranger).name, cwd=stranger.path, environ=stranger.environ
     )
-    assert named.code == 5 and "did not begin in this clone" in " ".join(named.err.split())
+    assert by_name.code == 5 and "did not begin in this clone" in " ".join(by_name.err.split())
 
 
 @pytest.mark.parametrize(
@@ -171,17 +171,16 @@ def test_a_run_whose_clone_lost_its_state_is_not_resumed(stranger):
 )
 def test_nothing_that_an_edited_run_json_says_is_believed(stranger, name, value):
     path = bundle_of(stranger) / "run.json"
-    about = json.loads(path.read_text()) | {"mode": "interactive"}
-    new = {**about[name], **value} if name == "request" and value else value
-    path.write_text(json.dumps(about | {name: new}))
+    run_document = json.loads(path.read_text()) | {"mode": "interactive"}
+    new = {**run_document[name], **value} if name == "request" and value else value
+    path.write_text(json.dumps(run_document | {name: new}))
     with answering(*writes("src/load.py", FIXED)) as model:
         environ = {**stranger.environ, **model.environ}
-        done = vibe_gate("resume", "--auto", cwd=stranger.path, environ=environ)
+        resumption = vibe_gate("resume", "--auto", cwd=stranger.path, environ=environ)
         assert not model.script.requests
-    said = " ".join(done.err.split())
-    assert (done.code, f"its run.json was changed since it began ({name})" in said) == (5, True), (
-        done.err
-    )
+    sentence = " ".join(resumption.err.split())
+    assert resumption.code == 5, resumption.err
+    assert f"its run.json was changed since it began ({name})" in sentence, resumption.err
 
 
 def test_a_run_of_this_clone_still_goes_on(stranger):
@@ -189,10 +188,10 @@ def test_a_run_of_this_clone_still_goes_on(stranger):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"mode": "interactive"}))
     with answering(*writes("src/load.py", FIXED)) as model:
         environ = {**stranger.environ, **model.environ}
-        done = vibe_gate("resume", "--approve", "fixer", cwd=stranger.path, environ=environ)
+        resumption = vibe_gate("resume", "--approve", "fixer", cwd=stranger.path, environ=environ)
         assert PROMPT in model.script.requests[0].all_text
-    assert (done.code, (stranger.path / "src/load.py").read_text()) == (0, FIXED), (
-        done.out + done.err
+    assert (resumption.code, (stranger.path / "src/load.py").read_text()) == (0, FIXED), (
+        resumption.out + resumption.err
     )
 
 
@@ -213,14 +212,14 @@ def with_imported(stranger: WorkingRepo, clone: Clone, tmp_path: Path) -> Clone:
 
 @pytest.mark.parametrize("command", [("report", "-o", "-"), ("bundles", "show"), ("viz", "--json")])
 def test_the_newest_run_is_one_that_began_here(with_imported, command):
-    own, imported = with_imported.run_ids()
-    shown = with_imported.gate(*command).out
-    assert own in shown and imported not in shown
+    own_run, imported = with_imported.run_ids()
+    output = with_imported.gate(*command).out
+    assert own_run in output and imported not in output
 
 
 def test_an_imported_run_is_repaired_and_posted_by_name_alone(with_imported):
-    own, imported = with_imported.run_ids()
-    assert f"run {own}" in with_imported.gate("run", "--fix").err
+    own_run, imported = with_imported.run_ids()
+    assert f"run {own_run}" in with_imported.gate("run", "--fix").err
     for path in [*with_imported.path.glob(f"{STORE}/*/*")]:
         if path.is_dir() and path.name != imported:
             shutil.rmtree(path)

@@ -52,11 +52,11 @@ def history(tmp_path: Path, environ: dict[str, str]) -> tuple[Repo, dict[str, st
         ("Gate", 0, ".vibe-gate/gate.toml", GATE),
         ("Rubric", 0, ".vibe-gate/rubrics/quality.toml", RUBRIC),
     ]
-    made = [
+    code_commits = [
         (name, day, f"src/{name}.py", CODE[name])
         for name, day in zip(CODE, (1, 500, 510, 520, 530), strict=True)
     ]
-    ids = dict(zip(("Gate", "Rubric", *CODE), imported(repo, *first, *made), strict=True))
+    ids = dict(zip(("Gate", "Rubric", *CODE), imported(repo, *first, *code_commits), strict=True))
     later = [
         (f'Revert "cut"\n\nThis reverts commit {ids["cut"]}.', 531, "src/cut.py", ""),
         (f"Measure again\n\nFixes: {ids['size'][:10]}", 540, "src/size.py", "size = 1\n"),
@@ -75,11 +75,13 @@ def test_reverted_named_and_soon_repaired_commits_are_suspects_and_long_lived_on
 ) -> None:
     repo, ids = history
     with open_repository(repo.path, read_environment(repo.environ)) as opened:
-        found = propose_labels(opened, ids["Gate"], ids["Fix a typo"], lambda text: None)
+        proposals = propose_labels(opened, ids["Gate"], ids["Fix a typo"], lambda text: None)
     offset, size, revert = (
         ids[title] for title in ("Fix the offset", "Measure again", 'Revert "cut"')
     )
-    assert [(one.kind, one.commit, one.by, one.reason) for one in found] == [
+    assert [
+        (proposal.kind, proposal.commit, proposal.by, proposal.reason) for proposal in proposals
+    ] == [
         (
             "suspect",
             ids["seek"],
@@ -105,7 +107,12 @@ def test_a_person_labels_each_on_one_screen_and_goes_on_where_they_stopped(
         cwd=repo.path,
         environ=repo.environ,
     )
-    assert [one["title"] for one in listed.json["proposals"]] == ["seek", "size", "cut", "old"]
+    assert [proposal["title"] for proposal in listed.json["proposals"]] == [
+        "seek",
+        "size",
+        "cut",
+        "old",
+    ]
     for name, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
         repo.git("config", name, value)
     argv = (
@@ -134,7 +141,7 @@ def test_a_person_labels_each_on_one_screen_and_goes_on_where_they_stopped(
     }  # fmt: skip
     assert "# labelled by Ada <ada@example.org>\n" in case.read_text()
     unclear = vibe_gate(*argv[:2], *argv[4:], "--json", cwd=repo.path, environ=repo.environ)
-    assert [one["cases"] for one in unclear.json["proposals"]] == [
+    assert [proposal["cases"] for proposal in unclear.json["proposals"]] == [
         [case.parent.name],
         [],
         *[[f"errors-not-swallowed-{ids[name][:8]}"] for name in ("cut", "old")],

@@ -30,9 +30,9 @@ quick = pytest.mark.usefixtures("quick_agents")
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> WorkingRepo:
-    made = WorkingRepo(tmp_path / "repo", environ)
-    monkeypatch.chdir(made.path)
-    return made
+    repo = WorkingRepo(tmp_path / "repo", environ)
+    monkeypatch.chdir(repo.path)
+    return repo
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ def test_an_agent_begins_with_the_files_of_its_context_and_its_bundle_alone_tell
         assert chain.by_stage("fixer")[0].after.text() == "A = 1\n"
         assert chain.files.get("src/a.py").after.text() == "A = 2\n"
         assert chain.files.get("src/b.py").stats.added == 1
-    own = read_bundle(tmp_path / "copied/nodes/other/turn-001")
-    assert paths_of(own.files.changed()) == ["modified src/a.py", "added src/c.py"]
+    turn = read_bundle(tmp_path / "copied/nodes/other/turn-001")
+    assert paths_of(turn.files.changed()) == ["modified src/a.py", "added src/c.py"]
     (tmp_path / "chain.patch").write_bytes(chain.patch())
     repo.git("apply", str(tmp_path / "chain.patch"))
     assert (repo.path / "src/a.py").read_text() == "A = 2\n"
@@ -119,9 +119,9 @@ def test_an_agent_begins_with_the_files_of_its_context_and_its_bundle_alone_tell
 def test_an_agent_that_only_reads_hands_on_what_it_was_handed(repo, play):
     async def main() -> RunResult:
         first = await run_agent(FIXER, "Repair it.")
-        seen = await run_agent(READER, "Look.", context=first)
-        assert (paths_of(seen.files.changed()), len(seen.chain.turns)) == ([], 2)
-        return await run_agent(OTHER, "Go on.", context=seen)
+        reading = await run_agent(READER, "Look.", context=first)
+        assert (paths_of(reading.files.changed()), len(reading.chain.turns)) == ([], 2)
+        return await run_agent(OTHER, "Go on.", context=reading)
 
     look = (Turn(ToolUse("Read", {"file_path": "src/load.py"})), says("It is good."))
     result = play(main, *writes("src/load.py", FIXED), *look, *writes("src/new.py", "N = 1\n"))
@@ -146,9 +146,9 @@ def test_a_turn_without_a_context_is_a_chain_by_itself(repo, play):
 def test_two_results_begun_from_one_are_both_handed_over_and_what_they_share_once(repo, play):
     async def main() -> RunResult:
         first = await run_agent(FIXER, "Write a.")
-        left = await run_agent(FIXER, "Write b.", context=first)
-        right = await run_agent(OTHER, "Write c.", context=first)
-        return await run_agent(READER, "Look.", context=[left, right, right, first])
+        second = await run_agent(FIXER, "Write b.", context=first)
+        third = await run_agent(OTHER, "Write c.", context=first)
+        return await run_agent(READER, "Look.", context=[second, third, third, first])
 
     result = play(
         main,
@@ -165,15 +165,15 @@ def test_two_results_begun_from_one_are_both_handed_over_and_what_they_share_onc
 @quick
 def test_patches_that_do_not_apply_together_are_named_with_the_file_and_nothing_is_paid(repo, play):
     async def main() -> tuple[str, RunResult]:
-        one, two = await asyncio.gather(
+        first, second = await asyncio.gather(
             run_agent(FIXER, "Repair it."), run_agent(FIXER, "Repair it.")
         )
         with pytest.raises(UsageError) as caught:
-            await run_agent(OTHER, "Go on.", context=[one, two])
-        return str(caught.value), one
+            await run_agent(OTHER, "Go on.", context=[first, second])
+        return str(caught.value), first
 
-    def answer(asked: Any) -> Turn:
-        number = len(asked.messages)
+    def answer(request: Any) -> Turn:
+        number = len(request.messages)
         if number > 1:
             return says("Done.")
         answer.number += 1
@@ -181,10 +181,10 @@ def test_patches_that_do_not_apply_together_are_named_with_the_file_and_nothing_
         return Turn(ToolUse("Write", {"file_path": "src/load.py", "content": text}))
 
     answer.number = 0
-    message, one = play(main, answer, answer, answer, answer)
+    message, first = play(main, answer, answer, answer, answer)
     assert len(play.requests) == 4
     assert "both changed src/load.py, and their patches do not apply together" in message
-    assert f"fixer ({one.bundle_dir.parents[2].name}/fixer/turn-001)" in message
+    assert f"fixer ({first.bundle_dir.parents[2].name}/fixer/turn-001)" in message
 
 
 @quick
@@ -244,10 +244,10 @@ def test_a_result_of_a_workflow_is_handed_over_as_its_stage_or_as_its_run(repo, 
         return results
 
     answers = (*writes("src/a.py", "A = 1\n"), *writes("src/b.py", "B = 1\n"))
-    first, second, whole = play(main, *answers, says("1."), says("2."), says("3."))
+    first, second, of_run = play(main, *answers, says("1."), says("2."), says("3."))
     assert paths_of(first.chain.files.changed()) == ["added src/a.py"]
     assert paths_of(second.chain.files.changed()) == ["added src/a.py", "added src/b.py"]
-    assert paths_of(whole.chain.by_stage("second")) == ["added src/b.py"]
+    assert paths_of(of_run.chain.by_stage("second")) == ["added src/b.py"]
 
 
 @quick
@@ -334,13 +334,13 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("path", "why"), HOSTILE.items())
+@pytest.mark.parametrize(("path", "sentence"), HOSTILE.items())
 @quick
-def test_a_patch_of_a_bundle_writes_nothing_that_no_agent_may(repo, play, bundle, path, why):
+def test_a_patch_of_a_bundle_writes_nothing_that_no_agent_may(repo, play, bundle, path, sentence):
     (bundle / "turn.patch").write_bytes(section(path))
 
     async def main() -> None:
-        with pytest.raises(UsageError, match=why):
+        with pytest.raises(UsageError, match=sentence):
             await run_agent(READER, "Look.", context=read_bundle(bundle))
 
     before = repo.state()
@@ -363,7 +363,7 @@ def test_a_link_that_leads_outside_is_a_plain_file_for_the_agent(repo, play, bun
         return await run_agent(READER, "Look.", context=read_bundle(bundle))
 
     play(main, Turn(ToolUse("Read", {"file_path": "src/link.txt"})), says("Seen."))
-    assert "TOP SECRET" not in json.dumps([asked.messages for asked in play.requests])
+    assert "TOP SECRET" not in json.dumps([request.messages for request in play.requests])
 
 
 @pytest.mark.parametrize("text", [b"", b"no patch\n", b"diff --git a/x b/x\n", b"\xff\x00\n"])

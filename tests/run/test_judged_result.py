@@ -52,10 +52,10 @@ def repo(
     quick_agents: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> WorkingRepo:
-    made = WorkingRepo(tmp_path / "repo", environ)
-    monkeypatch.chdir(made.path)
+    repo = WorkingRepo(tmp_path / "repo", environ)
+    monkeypatch.chdir(repo.path)
     monkeypatch.setenv("PATH", environ["PATH"])
-    return made
+    return repo
 
 
 @pytest.fixture

@@ -46,13 +46,13 @@ class Clone(Repo):
         return worktree
 
     def status(self, revision: str) -> str:
-        found = verify_commits(
+        verification = verify_commits(
             VerifyRequest(revision),
             start=self.path,
             environment=read_environment(self.environ),
             now=datetime.now(UTC),
         )
-        return found.commits[0][1].status
+        return verification.commits[0][1].status
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def runs_in(root: Path) -> list[str]:
 
 def review(worktree: Repo) -> tuple[str, tuple[str, ...]]:
     """Review the worktree's commit; the run's id, and what people are told."""
-    done = walked(worktree.path, worktree.environ, Selection("commit", "HEAD"))
-    return done.summary.run_id, done.notes
+    result = walked(worktree.path, worktree.environ, Selection("commit", "HEAD"))
+    return result.summary.run_id, result.notes
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_where_the_shared_store_cannot_be_written_the_worktree_keeps_its_own_unt
 
 
 @pytest.fixture
-def kept(clone: Clone, tmp_path: Path) -> Repo:
+def worktree(clone: Clone, tmp_path: Path) -> Repo:
     """A linked worktree with a store of its own: a run, and a captured session."""
     worktree = clone.linked(tmp_path / "one")
     review(worktree)
@@ -172,14 +172,14 @@ def capture(root: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "events.jsonl").write_text("")
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # an old one would be cleaned away
-    about = {
+    meta = {
         "schema": 1,
         "agent": "claude",
         "session_id": SESSION,
         "started_at": at,
         "updated_at": at,
     }
-    (folder / "meta.json").write_text(json.dumps(about))
+    (folder / "meta.json").write_text(json.dumps(meta))
     return folder
 
 
@@ -195,9 +195,9 @@ LEFT = "`git worktree remove` would delete what stays there. The next command tr
 
 @pytest.mark.slow
 def test_runs_and_sessions_of_a_worktrees_own_store_are_taken_over(
-    clone: Clone, kept: Repo
+    clone: Clone, worktree: Repo
 ) -> None:
-    [run_id] = runs_in(kept.path)
+    [run_id] = runs_in(worktree.path)
     notes = take_over(clone)
     assert [
         note
@@ -207,46 +207,46 @@ def test_runs_and_sessions_of_a_worktrees_own_store_are_taken_over(
     assert not [note for note in notes if LEFT in note]
     assert run_id in runs_in(clone.path)
     assert (clone.path / STORE / "captures/claude_20260102_030405_11111111/meta.json").is_file()
-    assert runs_in(kept.path) == []
+    assert runs_in(worktree.path) == []
     assert clone.status("feature") == "reviewed"
 
 
 @pytest.mark.slow
-def test_a_run_that_is_being_written_stays_until_it_ended(clone: Clone, kept: Repo) -> None:
-    [run_id] = runs_in(kept.path)
-    [folder] = kept.path.glob(f"{STORE}/*/2*")
+def test_a_run_that_is_being_written_stays_until_it_ended(clone: Clone, worktree: Repo) -> None:
+    [run_id] = runs_in(worktree.path)
+    [folder] = worktree.path.glob(f"{STORE}/*/2*")
     lock = Lock(Folder.at(folder))
     assert "1 run or session stays in worktree ../one (1 being written); " + LEFT in take_over(
         clone
     )
-    assert runs_in(kept.path) == [run_id]
+    assert runs_in(worktree.path) == [run_id]
     lock.release()
     assert not [note for note in take_over(clone) if LEFT in note]
     assert run_id in runs_in(clone.path)
 
 
 @pytest.mark.slow
-def test_a_run_that_is_there_already_is_not_replaced(clone: Clone, kept: Repo) -> None:
-    [run_id] = runs_in(kept.path)
-    shutil.copytree(kept.path / STORE, clone.path / STORE)
-    [document] = kept.path.glob(f"{STORE}/*/2*/run.json")
+def test_a_run_that_is_there_already_is_not_replaced(clone: Clone, worktree: Repo) -> None:
+    [run_id] = runs_in(worktree.path)
+    shutil.copytree(worktree.path / STORE, clone.path / STORE)
+    [document] = worktree.path.glob(f"{STORE}/*/2*/run.json")
     document.chmod(0o600)
     document.write_text("{}")
     shutil.rmtree(clone.path / STORE / "captures")
     assert "1 run or session stays in worktree ../one (1 already there); " + LEFT in take_over(
         clone
     )
-    assert runs_in(kept.path) == [run_id]
+    assert runs_in(worktree.path) == [run_id]
     assert next(clone.path.glob(f"{STORE}/*/{run_id}/run.json")).read_text() != "{}"
 
 
 @pytest.mark.slow
-def test_what_stays_is_counted_by_its_reason(clone: Clone, kept: Repo) -> None:
-    [run] = kept.path.glob(f"{STORE}/*/2*")
+def test_what_stays_is_counted_by_its_reason(clone: Clone, worktree: Repo) -> None:
+    [run] = worktree.path.glob(f"{STORE}/*/2*")
     second = shutil.copytree(run, run.parent / "20260102T030405600Z-00000000")
-    shutil.copytree(second, clone.path / second.relative_to(kept.path))
+    shutil.copytree(second, clone.path / second.relative_to(worktree.path))
     clone.write(f"{STORE}/.gitignore", "*\n")
-    capture = kept.path / STORE / "captures/claude_20260102_030405_11111111"
+    capture = worktree.path / STORE / "captures/claude_20260102_030405_11111111"
     locks = [Lock(Folder.at(folder)) for folder in (run, capture)]
     assert take_over(clone) == (
         "3 runs and sessions stay in worktree ../one (1 already there, 2 being written); " + LEFT,
@@ -255,7 +255,7 @@ def test_what_stays_is_counted_by_its_reason(clone: Clone, kept: Repo) -> None:
         lock.release()
 
 
-def test_a_captured_session_whose_name_is_taken_gets_another(clone: Clone, kept: Repo) -> None:
+def test_a_captured_session_whose_name_is_taken_gets_another(clone: Clone, worktree: Repo) -> None:
     capture(clone.path)
     clone.write(f"{STORE}/.gitignore", "*\n")
     take_over(clone)
@@ -265,25 +265,27 @@ def test_a_captured_session_whose_name_is_taken_gets_another(clone: Clone, kept:
 
 
 @pytest.mark.slow
-def test_a_mark_that_keeps_all_runs_of_a_change_goes_along(clone: Clone, kept: Repo) -> None:
-    [key] = [path.parent for path in kept.path.glob(f"{STORE}/*/2*")]
+def test_a_mark_that_keeps_all_runs_of_a_change_goes_along(clone: Clone, worktree: Repo) -> None:
+    [key] = [path.parent for path in worktree.path.glob(f"{STORE}/*/2*")]
     (key / ".vibe-keep").touch()
     take_over(clone)
     assert (clone.path / STORE / key.name / ".vibe-keep").exists()
 
 
-def test_a_store_that_git_tracks_is_not_taken_over(clone: Clone, kept: Repo) -> None:
-    kept.git("add", "-f", STORE)
-    [run_id] = runs_in(kept.path)
+def test_a_store_that_git_tracks_is_not_taken_over(clone: Clone, worktree: Repo) -> None:
+    worktree.git("add", "-f", STORE)
+    [run_id] = runs_in(worktree.path)
     take_over(clone)
-    assert runs_in(kept.path) == [run_id]
+    assert runs_in(worktree.path) == [run_id]
     assert run_id not in runs_in(clone.path)
 
 
 @pytest.mark.slow
-def test_a_store_that_is_a_link_is_not_followed(clone: Clone, kept: Repo, tmp_path: Path) -> None:
-    shutil.move(kept.path / STORE, tmp_path / "elsewhere")
-    (kept.path / STORE).symlink_to(tmp_path / "elsewhere")
+def test_a_store_that_is_a_link_is_not_followed(
+    clone: Clone, worktree: Repo, tmp_path: Path
+) -> None:
+    shutil.move(worktree.path / STORE, tmp_path / "elsewhere")
+    (worktree.path / STORE).symlink_to(tmp_path / "elsewhere")
     take_over(clone)
     assert list((tmp_path / "elsewhere").glob("*/2*"))
     assert len(runs_in(clone.path)) == 1
@@ -291,25 +293,25 @@ def test_a_store_that_is_a_link_is_not_followed(clone: Clone, kept: Repo, tmp_pa
 
 @pytest.mark.slow
 def test_a_folder_that_only_claims_to_be_a_linked_worktree_is_not_asked(
-    clone: Clone, kept: Repo
+    clone: Clone, worktree: Repo
 ) -> None:
     fake = clone.path / "fake"
     fake.mkdir()
-    shutil.copy(kept.path / ".git", fake / ".git")
-    shutil.move(kept.path / STORE, fake / STORE)
+    shutil.copy(worktree.path / ".git", fake / ".git")
+    shutil.move(worktree.path / STORE, fake / STORE)
     take_over(clone)
     assert list(fake.glob(f"{STORE}/*/2*"))
 
 
-def test_several_processes_take_each_run_over_once(clone: Clone, kept: Repo) -> None:
-    [run] = kept.path.glob(f"{STORE}/*/2*")
+def test_several_processes_take_each_run_over_once(clone: Clone, worktree: Repo) -> None:
+    [run] = worktree.path.glob(f"{STORE}/*/2*")
     for number in range(20):
         shutil.copytree(run, run.parent / f"20260102T0304056{number:02d}Z-0000{number:04d}")
     root = clone.path
 
     def moved(_: int) -> int:
         with open_state(clone.path / ".git") as state:
-            return move_worktree_store(kept.path, root, (), state).runs
+            return move_worktree_store(worktree.path, root, (), state).runs
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(moved, range(4))) == 21

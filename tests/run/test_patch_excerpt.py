@@ -62,8 +62,8 @@ def test_a_long_hunk_is_cut_between_rows_around_its_finding():
 
 
 def test_a_long_file_takes_no_room_from_another_with_a_finding():
-    both = {("a.py", 250), ("b.py", 30)}
-    text = excerpt(len(B) + 4_000, A, B, findings=both)
+    findings = {("a.py", 250), ("b.py", 30)}
+    text = excerpt(len(B) + 4_000, A, B, findings=findings)
     assert B in text
     assert "+first 250\n" in text
 

@@ -37,12 +37,12 @@ SETUP = {
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Repo:
-    made = Repo(tmp_path / "repo", environ)
+    repo = Repo(tmp_path / "repo", environ)
     for path, text in SETUP.items():
-        made.write(path, text)
-    made.commit("A project")
-    monkeypatch.chdir(made.path)
-    return made
+        repo.write(path, text)
+    repo.commit("A project")
+    monkeypatch.chdir(repo.path)
+    return repo
 
 
 def run(monkeypatch, model, agent: Agent, prompt: str, **arguments) -> RunResult:
@@ -55,7 +55,8 @@ def run(monkeypatch, model, agent: Agent, prompt: str, **arguments) -> RunResult
     return asyncio.run(main())
 
 
-def asked(model, number: int = 0) -> str:
+def sent_text(model, number: int = 0) -> str:
+    """All text of a request to the model, by its number."""
     return model.script.requests[number].all_text
 
 
@@ -63,7 +64,7 @@ def test_instructions_skills_commands_and_agents_are_there(repo, monkeypatch):
     read = Turn(ToolUse("Read", {"file_path": "src/a.py"}))
     with answering(read, Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "/fix src/a.py")
-    first, second = asked(model), asked(model, 1)
+    first, second = sent_text(model), sent_text(model, 1)
     for text in ("ROOT-MEMORY", "STYLE-MEMORY", "OWN-MEMORY", "ALWAYS-RULE"):
         assert text in first
     assert "FIX-COMMAND src/a.py" in first
@@ -71,10 +72,10 @@ def test_instructions_skills_commands_and_agents_are_there(repo, monkeypatch):
     for text in ("PYTHON-RULE", "NESTED-MEMORY"):
         assert text not in first and text in second
     assert "project instructions, checked into the codebase" in first
-    about = json.loads((result.bundle_dir.parents[2] / "run.json").read_text())
+    run_document = json.loads((result.bundle_dir.parents[2] / "run.json").read_text())
     summary = json.loads((result.bundle_dir / "summary.json").read_text())
-    assert set(about["setup"]) == SETUP.keys() - {"src/a.py"}
-    assert summary["setup"]["parts"] == len(about["setup"]) and summary["setup"]["digest"]
+    assert set(run_document["setup"]) == SETUP.keys() - {"src/a.py"}
+    assert summary["setup"]["parts"] == len(run_document["setup"]) and summary["setup"]["digest"]
 
 
 def test_a_skill_is_launched_and_its_files_are_read_but_not_written(repo, monkeypatch):
@@ -89,7 +90,7 @@ def test_a_skill_is_launched_and_its_files_are_read_but_not_written(repo, monkey
     launch = Turn(ToolUse("Skill", {"skill": "greet"}))
     with answering(launch, words, Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "Greet.")
-    assert "GREET-SKILL" in asked(model, 1) and "GREET-WORDS" in asked(model, 2)
+    assert "GREET-SKILL" in sent_text(model, 1) and "GREET-WORDS" in sent_text(model, 2)
     assert [(call.name, call.ok) for call in result.tools.all()] == [
         ("Skill", True),
         ("Read", True),
@@ -108,7 +109,7 @@ def test_a_subagent_has_its_prompt_and_no_more_than_the_agents_tools(repo, monke
     inner = model.script.requests[1]
     assert "LOOKER-AGENT" in inner.system_text
     assert set(inner.tool_names) == {"Read", "Write"}
-    assert "I looked." in asked(model, 5)
+    assert "I looked." in sent_text(model, 5)
     calls = [(call.name, call.ok) for call in result.tools.all()]
     assert calls == [("Agent", True), ("Read", True), ("Read", False), ("Write", True)]
     assert [file.path for file in result.files.changed()] == ["made.txt"]
@@ -123,7 +124,7 @@ def test_a_subagent_whose_tools_the_agent_lacks_is_offered_none(repo, monkeypatc
     with answering(Turn(ask), Turn(Text("I looked.")), Turn(Text("done"))) as model:
         run(monkeypatch, model, AGENT, "Have it looked at.")
     assert model.script.requests[1].tool_names == []
-    assert "I looked." in asked(model, 2)
+    assert "I looked." in sent_text(model, 2)
 
 
 @pytest.mark.parametrize(
@@ -143,15 +144,15 @@ def test_a_command_that_is_not_there_is_an_error_before_anything_is_paid(
 def test_without_a_setup_a_command_is_sent_as_text_and_nothing_is_loaded(repo, monkeypatch):
     with answering(Turn(Text("done"))) as model:
         run(monkeypatch, model, Agent(id="user", tools=TOOLS), "/fix src/a.py")
-    assert "/fix src/a.py" in asked(model)
+    assert "/fix src/a.py" in sent_text(model)
     for text in ("ROOT-MEMORY", "FIX-COMMAND", "greet: Greets.", "looker: Looks."):
-        assert text not in asked(model)
+        assert text not in sent_text(model)
 
 
 def test_a_path_is_no_command(repo, monkeypatch):
     with answering(Turn(Text("done"))) as model:
         run(monkeypatch, model, AGENT, "/usr/bin/env is not found. Why?")
-    assert "/usr/bin/env is not found. Why?" in asked(model)
+    assert "/usr/bin/env is not found. Why?" in sent_text(model)
 
 
 # What a change brings
@@ -199,8 +200,8 @@ def test_nothing_that_a_change_brings_is_loaded(repo, tmp_path, monkeypatch, is_
     with answering(read, Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "/fix src/a.py")
     for number in range(2):
-        assert "HOSTILE" not in asked(model, number)
-    assert "ROOT-MEMORY" in asked(model) and "FIX-COMMAND src/a.py" in asked(model)
+        assert "HOSTILE" not in sent_text(model, number)
+    assert "ROOT-MEMORY" in sent_text(model) and "FIX-COMMAND src/a.py" in sent_text(model)
     assert list(marks.iterdir()) == []
     assert result.files.changed() == []
 
@@ -214,7 +215,7 @@ def test_neither_folders_above_nor_the_users_own_home_are_read(
         (folder / "CLAUDE.md").write_text("PERSONAL-MEMORY\n")
     with answering(Turn(Text("done"))) as model:
         run(monkeypatch, model, AGENT, "Go.")
-    assert "PERSONAL-MEMORY" not in asked(model) and "ROOT-MEMORY" in asked(model)
+    assert "PERSONAL-MEMORY" not in sent_text(model) and "ROOT-MEMORY" in sent_text(model)
 
 
 # What runs outside of a tool call
@@ -236,7 +237,7 @@ def test_lines_of_commands_that_run_need_bash(repo, monkeypatch):
     assert "Permission to use Bash has been denied" in result.error
     with answering(Turn(Text("done"))) as model:
         result = run(monkeypatch, model, with_bash(), "/lines")
-    assert "It is SO" in asked(model)
+    assert "It is SO" in sent_text(model)
     assert [file.path for file in result.files.changed()] == ["made"]
 
 
@@ -284,7 +285,7 @@ def test_hooks_run_that_are_named_and_no_other(repo, tmp_path, monkeypatch):
     calls.append(ToolUse("Write", {"file_path": "b.py", "content": "x"}))
     with answering(*map(Turn, calls), Turn(Text("done"))) as model:
         run(monkeypatch, model, agent, "Go.")
-    assert "HOOKED" in asked(model, 1)
+    assert "HOOKED" in sent_text(model, 1)
     assert sorted(path.name for path in marks.iterdir()) == ["read", "stop"]
 
 
@@ -317,7 +318,7 @@ def test_a_server_runs_that_is_named_and_no_other(repo, tmp_path, monkeypatch):
     agent = with_bash(setup_mcp_servers=("mine",))
     with answering(Turn(ToolUse("mcp__mine__tell", {})), Turn(Text("done"))) as model:
         run(monkeypatch, model, agent, "Go.")
-    assert "TOLD-BY-SERVER" in asked(model, 1)
+    assert "TOLD-BY-SERVER" in sent_text(model, 1)
     assert not (tmp_path / "other").exists()
 
 
@@ -400,8 +401,8 @@ def test_a_stage_with_programs_is_refused_behind_one_that_writes_though_git_igno
     repo.git("config", "vibe-gate.trust", repo.git("rev-parse", "HEAD"))
     write = Turn(ToolUse("Write", {"file_path": "planted.cache", "content": "x"}))
     with answering(write, Turn(Text("done")), repeat_last=True) as model:
-        done = vibe_gate("run", "two", cwd=repo.path, environ={**environ, **model.environ})
-    words = " ".join((done.out + done.err).split())
+        run = vibe_gate("run", "two", cwd=repo.path, environ={**environ, **model.environ})
+    words = " ".join((run.out + run.err).split())
     assert "user is not started" in words and "worked on the files before it" in words
     assert len(model.script.requests) == 2
 
@@ -418,13 +419,13 @@ def test_what_an_at_names_is_read_in_the_clone_alone(repo, tmp_path, monkeypatch
     calls = [Turn(ToolUse("Skill", {"skill": "look", "args": text})) for text in arguments]
     with answering(*calls, Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, f"Not a command: @{secret}")
-    assert "OUTSIDE-SECRET" not in asked(model, 4)
+    assert "OUTSIDE-SECRET" not in sent_text(model, 4)
     assert [call.ok for call in result.tools.all()] == [False, False, False, True]
     with answering(Turn(Text("done"))) as model:
         other = run(monkeypatch, model, Agent(id="other"), "Say it.")
     with answering(Turn(Text("done"))) as model:
         run(monkeypatch, model, AGENT, "/look src/a.py", context=other)
-    assert "x = 1" in asked(model)
+    assert "x = 1" in sent_text(model)
     with answering() as model:
         result = run(monkeypatch, model, AGENT, f"/look {secret}")
     assert 'have a word that begins with "/"' in result.error and not model.script.requests
@@ -480,7 +481,7 @@ def test_no_argument_of_a_skill_has_a_file_read_outside(repo, monkeypatch, secre
     honest = ToolUse("Skill", {"skill": "look", "args": "src/a.py"})
     with answering(Turn(*calls, honest), Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "Go.")
-    assert "OUTSIDE-SECRET" not in asked(model, 1)
+    assert "OUTSIDE-SECRET" not in sent_text(model, 1)
     assert [call.ok for call in result.tools.all()][-1:] == [True]
     passed = [call.input() for call in result.tools.all()[:-1] if call.ok]
     assert passed == []
@@ -508,7 +509,7 @@ def test_a_link_of_the_change_leads_no_reference_outside(repo, monkeypatch, secr
         repo.commit("Link")
     with answering(Turn(Text("done"))) as model:
         run(monkeypatch, model, AGENT, "/look src/link.py @src/link.py")
-    assert "OUTSIDE-SECRET" not in asked(model)
+    assert "OUTSIDE-SECRET" not in sent_text(model)
 
 
 def test_a_reference_below_the_clone_is_read(repo, monkeypatch):
@@ -519,7 +520,7 @@ def test_a_reference_below_the_clone_is_read(repo, monkeypatch):
             AGENT,
             "/fix @src/a.py: see https://example.com/and/or, src/**/[id].py.",
         )
-    assert "x = 1" in asked(model)
+    assert "x = 1" in sent_text(model)
 
 
 @pytest.mark.parametrize("isolation", ["worktree", "remote"])
@@ -528,7 +529,7 @@ def test_a_subagent_works_in_no_folder_of_its_own(repo, monkeypatch, isolation):
     ask = ToolUse("Agent", {**look, "isolation": isolation})
     with answering(Turn(ask), Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "Have it looked at.")
-    assert "leave out isolation" in asked(model, 1)
+    assert "leave out isolation" in sent_text(model, 1)
     assert [(call.name, call.ok) for call in result.tools.all()] == [("Agent", False)]
 
 
@@ -568,8 +569,8 @@ def test_instructions_of_a_folder_that_is_no_pattern_are_named_as_not_loaded(
         result = run(monkeypatch, model, AGENT, "Go.")
     summary = json.loads((result.bundle_dir / "summary.json").read_text())
     assert f"{folder}/CLAUDE.md" in summary["setup"]["leftOut"]
-    assert f"MEMORY of {folder}" not in asked(model, 1)
-    assert "MEMORY of a#b c" in asked(model, 1)
+    assert f"MEMORY of {folder}" not in sent_text(model, 1)
+    assert "MEMORY of a#b c" in sent_text(model, 1)
 
 
 def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):
@@ -590,11 +591,11 @@ def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):
 
     def screen(agent: str) -> str:
         with answering(Turn(Text("done"))) as model:
-            done = vibe_gate(
+            run = vibe_gate(
                 "run", "--agent", agent, "--prompt", "/fix src/a.py",
                 cwd=repo.path, environ={**environ, **model.environ},
             )  # fmt: skip
-        return " ".join((done.out + done.err).split())
+        return " ".join((run.out + run.err).split())
 
     assert 'plain begins with /fix, which is sent as text: setup = "project"' in screen("plain")
     text = screen("user")
@@ -604,8 +605,8 @@ def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):
     )
     assert ".claude/rules/link.md (a link or submodule)" in text
     assert "is the trusted revision's; the files differ: CLAUDE.md" in text
-    shown = vibe_gate("bundles", "show", cwd=repo.path, environ=environ)
-    assert "setup: project (10 parts:" in " ".join(shown.out.split())
+    listing = vibe_gate("bundles", "show", cwd=repo.path, environ=environ)
+    assert "setup: project (10 parts:" in " ".join(listing.out.split())
 
 
 @pytest.mark.parametrize(
@@ -669,7 +670,7 @@ def test_a_command_in_a_context_of_its_own_has_run(repo, monkeypatch):
     with answering(Turn(Text("I looked."))) as model:
         result = run(monkeypatch, model, AGENT, "/look src/a.py")
     assert "LOOKER-AGENT" in model.script.requests[0].system_text
-    assert "Look at src/a.py" in asked(model) and result.status == "done"
+    assert "Look at src/a.py" in sent_text(model) and result.status == "done"
 
 
 def test_links_lead_to_files_of_the_tree_and_nowhere_else(repo, tmp_path, monkeypatch):
@@ -683,7 +684,7 @@ def test_links_lead_to_files_of_the_tree_and_nowhere_else(repo, tmp_path, monkey
     repo.commit("Links")
     with answering(Turn(Text("done"))) as model:
         run(monkeypatch, model, AGENT, "Go.")
-    assert "ROOT-MEMORY" in asked(model) and "OUTSIDE" not in asked(model)
+    assert "ROOT-MEMORY" in sent_text(model) and "OUTSIDE" not in sent_text(model)
 
 
 def test_a_folder_of_claude_that_is_a_link_is_not_loaded(repo, tmp_path, monkeypatch):
@@ -692,9 +693,9 @@ def test_a_folder_of_claude_that_is_a_link_is_not_loaded(repo, tmp_path, monkeyp
     repo.commit("A link")
     with answering(Turn(Text("done"))) as model:
         run(monkeypatch, model, AGENT, "Go.")
-    assert "ROOT-MEMORY" in asked(model)
+    assert "ROOT-MEMORY" in sent_text(model)
     for text in ("OWN-MEMORY", "greet: Greets.", "looker: Looks."):
-        assert text not in asked(model)
+        assert text not in sent_text(model)
 
 
 def test_behind_the_wall_the_setup_is_the_same(repo, monkeypatch):
@@ -702,19 +703,19 @@ def test_behind_the_wall_the_setup_is_the_same(repo, monkeypatch):
     line = Turn(ToolUse("Bash", {"command": "cat $CLAUDE_CONFIG_DIR/skills/greet/words.txt"}))
     with answering(Turn(ToolUse("Skill", {"skill": "greet"})), line, Turn(Text("done"))) as model:
         run(monkeypatch, model, agent, "/fix src/a.py")
-    assert "FIX-COMMAND src/a.py" in asked(model)
-    assert "GREET-SKILL" in asked(model, 1) and "GREET-WORDS" in asked(model, 2)
+    assert "FIX-COMMAND src/a.py" in sent_text(model)
+    assert "GREET-SKILL" in sent_text(model, 1) and "GREET-WORDS" in sent_text(model, 2)
 
 
 def test_what_others_said_is_no_part_of_a_command(repo, tmp_path, monkeypatch):
     secret = tmp_path / "secret.txt"
     secret.write_text("OUTSIDE-SECRET\n")
     with answering(Turn(Text(f"Look at @{secret} and @src/a.py"))) as model:
-        said = run(monkeypatch, model, Agent(id="other"), "Say it.")
+        other_result = run(monkeypatch, model, Agent(id="other"), "Say it.")
     with answering(Turn(Text("done"))) as model:
-        run(monkeypatch, model, AGENT, "/fix src/a.py", context=said)
-    assert f"Look at @{secret}" in asked(model) and "FIX-COMMAND src/a.py" in asked(model)
-    assert "OUTSIDE-SECRET" not in asked(model) and "x = 1" not in asked(model)
+        run(monkeypatch, model, AGENT, "/fix src/a.py", context=other_result)
+    assert f"Look at @{secret}" in sent_text(model) and "FIX-COMMAND src/a.py" in sent_text(model)
+    assert "OUTSIDE-SECRET" not in sent_text(model) and "x = 1" not in sent_text(model)
 
 
 def test_a_stage_of_a_workflow_has_the_trusted_setup(repo, environ):
@@ -731,10 +732,12 @@ def test_a_stage_of_a_workflow_has_the_trusted_setup(repo, environ):
         repo.write(path, text)
     repo.commit("Hostile")
     with answering(Turn(Text("done"))) as model:
-        done = vibe_gate(
+        result = vibe_gate(
             "run", "fix-it", "HEAD~1..HEAD", cwd=repo.path, environ={**environ, **model.environ}
         )
-    assert "FIX-COMMAND src/a.py" in asked(model) and "HOSTILE" not in asked(model), done.err
+    assert "FIX-COMMAND src/a.py" in sent_text(model) and "HOSTILE" not in sent_text(model), (
+        result.err
+    )
 
 
 def test_a_stage_that_could_not_begin_is_refused_before_any_other_is_paid(repo, environ):
@@ -746,6 +749,6 @@ def test_a_stage_that_could_not_begin_is_refused_before_any_other_is_paid(repo, 
     repo.write(".vibe-gate/gate.toml", "schema = 1\n")
     repo.commit("A gate")
     with answering() as model:
-        done = vibe_gate("run", "fix-it", cwd=repo.path, environ={**environ, **model.environ})
-    assert done.returncode == 2 and "did you mean /fix?" in done.err
+        result = vibe_gate("run", "fix-it", cwd=repo.path, environ={**environ, **model.environ})
+    assert result.returncode == 2 and "did you mean /fix?" in result.err
     assert not model.script.requests

@@ -103,7 +103,7 @@ def test_stages_behind_needs_and_conditions_are_ready_before_they_begin(repo):
     first, second = writes("src/load.py", FIXED)
     look = seen_by(lambda: looks.append((statuses(repo), viz(repo, "--layout", "list"))), first)
     with answering(look, second, says("Told.")) as model:
-        done = repo.run("flow", "--json", model=model.environ)
+        run = repo.run("flow", "--json", model=model.environ)
     ((nodes, drawing),) = looks
     assert nodes == {
         "review": "DONE",
@@ -115,7 +115,7 @@ def test_stages_behind_needs_and_conditions_are_ready_before_they_begin(repo):
     assert [line.split() for line in drawing.splitlines() if "READY" in line] == [
         ["READY", "publish", "stage", "reviewer", "<-", "fix"]
     ]
-    assert done.code == 3, done.err
+    assert run.code == 3, run.err
     bundle = bundle_of(repo)
     graph = json.loads((bundle / "graph.json").read_text())
     edges = [edge for edge in graph["edges"] if edge[1] in ("fix", "praise", "publish")]
@@ -142,17 +142,17 @@ def test_the_first_events_of_a_run_are_its_stages(repo):
 
 def test_the_end_of_a_run_says_which_stages_were_skipped(repo):
     with answering(*writes("src/load.py", FIXED), says("Told.")) as model:
-        done = repo.run("flow", model=model.environ)
-    assert "stage     praise: skipped: not review.passed" in done.out
+        run = repo.run("flow", model=model.environ)
+    assert "stage     praise: skipped: not review.passed" in run.out
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
 def test_a_run_that_its_deadline_ends_cancels_what_had_not_begun(repo):
     with answering(Hang()) as model:
-        done = repo.run("flow", "--deadline", "5", model=model.environ)
-    assert done.code in (1, 3), done.err
-    assert "stage     publish: " in done.out
+        run = repo.run("flow", "--deadline", "5", model=model.environ)
+    assert run.code in (1, 3), run.err
+    assert "stage     publish: " in run.out
     assert not {"READY", "RUNNING"} & set(statuses(repo).values())
     assert_graph_is_the_fold(bundle_of(repo))
 
@@ -171,11 +171,11 @@ def test_a_killed_run_keeps_its_ready_stages_and_resumes_to_the_same_graph(repo)
             argv, cwd=repo.path, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
         running.wait(60)
-    shown = viz(repo)
-    assert "incomplete" in shown and "READY" in shown and "RUNNING" not in shown
+    graph_lines = viz(repo)
+    assert "incomplete" in graph_lines and "READY" in graph_lines and "RUNNING" not in graph_lines
     with answering(*steps, says("Told.")) as model:
-        done = vibe_gate("resume", cwd=repo.path, environ={**repo.environ, **model.environ})
-    assert done.code == 3, done.err
+        resumption = vibe_gate("resume", cwd=repo.path, environ={**repo.environ, **model.environ})
+    assert resumption.code == 3, resumption.err
     assert statuses(repo) == {
         "review": "DONE",
         "fix": "DONE",

@@ -42,5 +42,5 @@ def test_without_sessions_the_first_commit_with_a_sign_of_an_agent_counts(
     ):
         writes = AgentWrites([repo.path], state, LineDigests(b"k" * 32), {"a.py"})
         authorship = Authorship(repository, {}, state)
-        found = find_recorded_since(repository, state, authorship, writes, committed_at)
-    assert found == since
+        recorded_since = find_recorded_since(repository, state, authorship, writes, committed_at)
+    assert recorded_since == since

@@ -66,14 +66,14 @@ def test_from_its_cassette_a_run_is_the_same_whatever_happened_to_files_and_defi
     repo.write("src/other.py", "X = 1\n")
     state = repo.state()
 
-    same = replay(repo, run_id, "--wire", "replay", *cassette)
-    assert same.code == 0, same.err
-    rows = same.out.splitlines()
+    repetition = replay(repo, run_id, "--wire", "replay", *cassette)
+    assert repetition.code == 0, repetition.err
+    rows = repetition.out.splitlines()
     assert rows[1:3] == [
         f"of        {run_id} (fixer)",
         "the same  outcome pass, 1 stage, 1 changed file, last messages, 1 tool call",
     ]
-    assert "at most" not in same.err
+    assert "at most" not in repetition.err
     assert repo.state() == state
 
     other = replay(
@@ -105,10 +105,10 @@ def test_live_the_agents_work_again_and_what_they_do_otherwise_is_shown(repo):
     assert run.code == 0, run.err
     run_id, state = run.json["run_id"], repo.state()
     sooner = writes("src/load.py", FIXED.replace("open", "Open"), "Repaired\nat once.")
-    done = replay(repo, run_id, steps=sooner)
-    assert (done.code, repo.state()) == (0, state), done.err
-    assert f"Repeating run {run_id}, which cost $0.0016: at most $5.00" in done.err
-    assert done.out.splitlines()[2:11] == [
+    repetition = replay(repo, run_id, steps=sooner)
+    assert (repetition.code, repo.state()) == (0, state), repetition.err
+    assert f"Repeating run {run_id}, which cost $0.0016: at most $5.00" in repetition.err
+    assert repetition.out.splitlines()[2:11] == [
         "outcome   pass in both",
         "stage     fix: another last message",
         "          - Done.",
@@ -119,8 +119,8 @@ def test_live_the_agents_work_again_and_what_they_do_otherwise_is_shown(repo):
         "stage     fix-until-b: nothing -> did not run",
         "criterion clean/no-todo: not_applicable -> pass",
     ]
-    assert "file      src/load.py: 2 lines differ" in done.out
-    assert "calls     Write 2 -> 1" in done.out
+    assert "file      src/load.py: 2 lines differ" in repetition.out
+    assert "calls     Write 2 -> 1" in repetition.out
     never = [step for _ in range(3) for step in writes("src/load.py", WORSE.format(_))]
     failed = replay(repo, run_id, "--json", "--max-cost-usd", "1", steps=tuple(never))
     assert (failed.code, failed.json["outcome_after"]) == (1, "fail")
@@ -134,8 +134,10 @@ def test_a_repair_begins_again_with_the_findings_and_files_of_the_run_that_it_fi
         run = repo.run("--fix", "--json", model=model.environ)
     assert run.code == 0, run.err
     repo.write("src/load.py", "def load(path):\n    return None\n")
-    done = replay(repo, run.json["run_id"], steps=writes("src/load.py", FIXED))
-    assert (done.code, "the same  outcome pass" in done.out) == (0, True), done.out + done.err
+    repetition = replay(repo, run.json["run_id"], steps=writes("src/load.py", FIXED))
+    assert (repetition.code, "the same  outcome pass" in repetition.out) == (0, True), (
+        repetition.out + repetition.err
+    )
 
 
 @pytest.mark.slow
@@ -143,16 +145,20 @@ def test_what_a_person_denied_is_denied_again_and_nobody_is_asked(repo):
     argv = ("--agent", "fixer", "--prompt", "Go.", "--interactive", "--json")
     assert repo.run(*argv).code == 3
     run = vibe_gate("resume", "--deny", "fixer", "--json", cwd=repo.path, environ=repo.environ)
-    done = replay(repo, run.json["run_id"], steps=(says("Never asked."),))
-    assert (done.code, "the same  outcome inconclusive" in done.out) == (0, True), done.err
+    repetition = replay(repo, run.json["run_id"], steps=(says("Never asked."),))
+    assert (repetition.code, "the same  outcome inconclusive" in repetition.out) == (0, True), (
+        repetition.err
+    )
     assert repo.run(*argv).code == 3
     environ = repo.environ
     with answering(*writes("src/load.py", FIXED)) as model:
         run = vibe_gate(
             "resume", "--approve", "fixer", "--json", cwd=repo.path, environ=environ | model.environ
         )
-    done = replay(repo, run.json["run_id"], steps=writes("src/load.py", FIXED))
-    assert (done.code, "the same  outcome pass" in done.out) == (0, True), done.err
+    repetition = replay(repo, run.json["run_id"], steps=writes("src/load.py", FIXED))
+    assert (repetition.code, "the same  outcome pass" in repetition.out) == (0, True), (
+        repetition.err
+    )
 
 
 def test_a_run_is_repeated_by_the_definitions_that_it_began_with_or_refused_with_their_name(repo):
@@ -191,9 +197,9 @@ def test_a_review_of_the_first_commit_by_a_workflow_is_repeated_about_that_commi
     argv = ("review", "--commit", "HEAD", "--workflow", "check", "--definitions", "HEAD", "--json")
     run = vibe_gate(*argv, cwd=repo.path, environ=repo.environ)
     assert run.code == 4, run.err  # it brings the gate
-    done = replay(repo, run.json["run_id"], "--json")
-    assert (done.code, done.json["same"]) == (0, True), done.err
-    change = run_document(repo, done.json["bundle"])["change"]
+    repetition = replay(repo, run.json["run_id"], "--json")
+    assert (repetition.code, repetition.json["same"]) == (0, True), repetition.err
+    change = run_document(repo, repetition.json["bundle"])["change"]
     assert change == run_document(repo, run.json["bundle"])["change"]
 
 
@@ -202,8 +208,11 @@ def test_files_that_neither_git_nor_the_bundle_has_are_named(repo):
     repo.write("src/load.py", f'TOKEN = "{secret}"\n')
     run = repo.run("check", "--json")
     repo.write("src/load.py", FIXED)
-    done = replay(repo, run.json["run_id"])
-    assert (done.code, "files that it began with are not in this clone" in done.err) == (3, True)
+    repetition = replay(repo, run.json["run_id"])
+    assert (
+        repetition.code,
+        "files that it began with are not in this clone" in repetition.err,
+    ) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -221,22 +230,24 @@ def test_files_that_neither_git_nor_the_bundle_has_are_named(repo):
 def test_what_does_not_fit_the_run_of_a_workflow_is_told(repo, argv, sentence):
     repo.commit("Change")
     run_id = repo.run("check", "HEAD~1..HEAD", "--json").json["run_id"]
-    done = replay(repo, *(run_id if word == "RUN" else word for word in argv))
-    assert (done.code, sentence.replace("RUN", run_id) in done.err) == (2, True), done.err
+    repetition = replay(repo, *(run_id if word == "RUN" else word for word in argv))
+    assert (repetition.code, sentence.replace("RUN", run_id) in repetition.err) == (2, True), (
+        repetition.err
+    )
 
 
 def test_runs_of_workflows_are_counted_and_not_repeated_among_reviews(repo):
     run_id = repo.run("check", "--json").json["run_id"]
     review = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ)
-    done = replay(repo, "--since", "1d")
-    assert done.code == 0, done.err
-    first, second = done.out.splitlines()[-2:]
+    repetition = replay(repo, "--since", "1d")
+    assert repetition.code == 0, repetition.err
+    first, second = repetition.out.splitlines()[-2:]
     assert first.startswith("Not repeated: 1 run of workflows and agents")
     assert second == f"  {run_id}"
     document = replay(repo, "--since", "1d", "--json").json
     assert (document["not_repeated"], document["totals"]["runs"]) == ([run_id], 1)
-    named = replay(repo, run_id, review.json["run_id"], "--json").json
-    assert "name it alone" in named["runs"][0]["why"]
+    named_repetition = replay(repo, run_id, review.json["run_id"], "--json").json
+    assert "name it alone" in named_repetition["runs"][0]["why"]
 
 
 def test_a_run_that_did_not_end_and_one_that_came_from_elsewhere_are_refused(repo, tmp_path):
@@ -266,9 +277,9 @@ def test_an_agent_that_a_script_ran_is_repeated_as_it_was_defined_there(repo, mo
         result = asyncio.run(await_agent(agent, "Is it?", schema=schema))
         other = asyncio.run(await_agent(agent, "And now?", context=result))
     run_id = result.bundle_dir.parents[2].name
-    done = replay(repo, run_id, steps=({"ok": False},))
-    assert done.code == 0, done.err
-    assert done.out.splitlines()[2:6] == [
+    repetition = replay(repo, run_id, steps=({"ok": False},))
+    assert repetition.code == 0, repetition.err
+    assert repetition.out.splitlines()[2:6] == [
         "outcome   pass in both",
         "stage     mine: another last message",
         '          -  "ok": true',
@@ -314,8 +325,10 @@ ENTRY = RunEntry("run-1", "tree-1")
 
 
 def test_a_run_is_repeated_as_the_clone_noted_it():
-    kept = kept_run_to_repeat(ENTRY, DOCUMENT, BegunRun("", resume_request(DOCUMENT)))
-    assert (kept.prompt, kept.change.kind, kept.trusted.revision) == ("Go.", "worktree", "c" * 40)
+    noted_run = kept_run_to_repeat(ENTRY, DOCUMENT, BegunRun("", resume_request(DOCUMENT)))
+    assert noted_run.prompt == "Go."
+    assert noted_run.change.kind == "worktree"
+    assert noted_run.trusted.revision == "c" * 40
 
 
 @pytest.mark.parametrize(
@@ -382,5 +395,5 @@ def test_a_run_that_went_on_with_a_session_is_not_repeated():
 
 def test_a_record_of_an_earlier_version_which_does_not_note_the_revision_still_counts():
     noted = {name: value for name, value in DOCUMENT.items() if name != "trusted"}
-    kept = kept_run_to_repeat(ENTRY, DOCUMENT, BegunRun("", json.dumps(noted)))
-    assert kept.trusted.revision == ""
+    noted_run = kept_run_to_repeat(ENTRY, DOCUMENT, BegunRun("", json.dumps(noted)))
+    assert noted_run.trusted.revision == ""

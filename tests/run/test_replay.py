@@ -85,8 +85,8 @@ def test_the_built_in_gate_is_read_once_for_a_batch_but_not_for_a_change_that_br
     assert gates["b"].origin == "built-in"
     replay = read_bundle(checked.path / bringing_row.bundle)
     assert replay.run_document["trusted"]["origin"] == "bootstrap"
-    (again,) = checked.replayed_by_name(names[0], gates={"b": gates["b"]})
-    assert again.changes == rows[0].changes
+    (second_row,) = checked.replayed_by_name(names[0], gates={"b": gates["b"]})
+    assert second_row.changes == rows[0].changes
 
 
 @pytest.mark.slow
@@ -116,18 +116,18 @@ def test_a_stricter_rubric_blocks_what_passed_and_a_laxer_one_lets_pass_what_was
 @pytest.mark.slow
 def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answers(history):
     runs = [history.reviewed(number) for number in (0, 1)]
-    rows, asked = history.requests_of(*runs)
-    assert (asked, [row.changes for row in rows], [row.why for row in rows]) == (
+    rows, request_count = history.requests_of(*runs)
+    assert (request_count, [row.changes for row in rows], [row.why for row in rows]) == (
         0,
         [(), ()],
         ["", ""],
     )
     history.forget_answers()
-    rows, asked = history.requests_of(*runs)
-    assert (asked, [row.changes for row in rows]) == (0, [(), ()])
+    rows, request_count = history.requests_of(*runs)
+    assert (request_count, [row.changes for row in rows]) == (0, [(), ()])
     # What a bundle says is believed of its own run only: a review asks.
     walked(history.path, history.environ)
-    assert len(history.requests) > asked
+    assert len(history.requests) > request_count
 
 
 @pytest.mark.slow
@@ -149,8 +149,8 @@ def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(c
     checked.forbid("nothing")
     (row,) = checked.replayed(run)
     assert (row.why, row.blocked, row.blocks) == ("", True, False)
-    again = read_bundle(checked.path / row.bundle)
-    assert (again.summary.change.after, again.run_document["replay_of"]) == (
+    replay_result = read_bundle(checked.path / row.bundle)
+    assert (replay_result.summary.change.after, replay_result.run_document["replay_of"]) == (
         run.change.after,
         run.run_id,
     )
@@ -172,25 +172,26 @@ def test_of_two_trees_one_is_enough(checked, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(checked):
-    gone = checked.reviewed(1)
-    shutil.rmtree(checked.path / gone.bundle)
+    deleted = checked.reviewed(1)
+    shutil.rmtree(checked.path / deleted.bundle)
     checked.repo.write("src/load.py", f"TOKEN = 'ghp_{'a1B2' * 9}'\n")
     redacted = walked(checked.path, checked.environ, Selection("worktree")).summary
     checked.repo.git("checkout", "-qf", ".")
     old = json.loads((GOLDEN / "summary.json").read_text())
     shutil.copytree(GOLDEN, checked.path / ".vibe-artifacts" / old["key"] / old["run_id"])
-    cut, altered = checked.reviewed(2), checked.reviewed(4)
-    (checked.path / cut.bundle / "change.patch").unlink()
+    incomplete, altered = checked.reviewed(2), checked.reviewed(4)
+    (checked.path / incomplete.bundle / "change.patch").unlink()
     alter(checked.path / altered.bundle / "summary.json")
-    named = [(run.run_id, run.key) for run in (gone, redacted, cut, altered)]
-    why = [row.why for row in checked.replayed_by_name(*named, (old["run_id"], old["key"]))]
-    assert why[0] == "its bundle is not here: deleted, or never in this clone"
+    names = [(run.run_id, run.key) for run in (deleted, redacted, incomplete, altered)]
+    reasons = [row.why for row in checked.replayed_by_name(*names, (old["run_id"], old["key"]))]
+    assert reasons[0] == "its bundle is not here: deleted, or never in this clone"
     assert (
-        why[1] == "secrets were redacted from what is stored of its files, and git has them no more"
+        reasons[1]
+        == "secrets were redacted from what is stored of its files, and git has them no more"
     )
-    assert "change.patch" in why[2]
-    assert "is corrupt: the receipt belongs to another run." in why[3]
-    assert why[4].startswith("neither tree of its change is in this clone (")
+    assert "change.patch" in reasons[2]
+    assert "is corrupt: the receipt belongs to another run." in reasons[3]
+    assert reasons[4].startswith("neither tree of its change is in this clone (")
 
 
 @pytest.mark.slow
@@ -202,7 +203,7 @@ def test_replays_are_found_as_nothing_but_replays(checked):
     assert [
         entry.run_id for entry in find_bundles(checked.path, commit=run.change.head_commit)
     ] == [run.run_id]
-    (entry,) = (one for one in find_bundles(checked.path, replays=True) if one.replay_of)
+    (entry,) = (entry for entry in find_bundles(checked.path, replays=True) if entry.replay_of)
     assert (entry.run_id, entry.replay_of, entry.outcome) == (row.replay, run.run_id, "pass")
     assert not (checked.path / row.bundle / "receipt.json").exists()
 
@@ -216,22 +217,26 @@ def test_what_a_run_said_before_is_not_believed_if_it_was_altered_since_its_repl
     with open_repository(checked.path, read_environment(checked.environ)) as repository:
         bundles = Bundles(checked.path, Provenance(datetime.now(UTC), repository.tracked(STORE)))
         chosen = [RunEntry(run.run_id, run.key)]
-        (known,) = plan_replays(
+        (recorded_row,) = plan_replays(
             repository, bundles, chosen, request, trial, can_ask=False
         ).recorded_rows
-        assert (known.recorded, known.replay, known.why) == (True, row.replay, "")
+        assert recorded_row.recorded is True
+        assert recorded_row.replay == row.replay
+        assert recorded_row.why == ""
         alter(checked.path / run.bundle / "summary.json")
-        (known,) = plan_replays(
+        (recorded_row,) = plan_replays(
             repository, bundles, chosen, request, trial, can_ask=False
         ).recorded_rows
-    assert "is corrupt: the receipt belongs to another run." in known.why
+    assert "is corrupt: the receipt belongs to another run." in recorded_row.why
 
 
 @pytest.mark.slow
 def test_another_model_is_asked_in_place_of_every_judge(history):
     run = history.reviewed(1)
-    (row,), asked = history.requests_of(run, judge_model="claude-opus-4-8")
-    assert (asked, history.requests[-1].body["model"], row.changes) == (1, "claude-opus-4-8", ())
+    (row,), request_count = history.requests_of(run, judge_model="claude-opus-4-8")
+    assert request_count == 1
+    assert history.requests[-1].body["model"] == "claude-opus-4-8"
+    assert row.changes == ()
 
 
 # Comparisons
@@ -306,8 +311,8 @@ def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted
         ReplayRow(run_id="x", why="gone"),
     ]
     assert [row.said for row in rows] == ["wrong", "right", "", "wrong", "", "wrong", ""]
-    assert [one.before for one in rows[0].changes] == ["fail"]
-    assert [one.fingerprint for one in rows[0].changes[0].findings] == [a]
+    assert [change.before for change in rows[0].changes] == ["fail"]
+    assert [change.fingerprint for change in rows[0].changes[0].findings] == [a]
     total = sum_rows(rows)
     assert (total.runs, total.replayed, total.new, total.new_wrong, total.open) == (7, 6, 1, 1, 1)
     assert (total.gone, total.gone_wrong, total.gone_right) == (3, 1, 1)
@@ -321,8 +326,8 @@ def test_a_rubric_whose_questions_are_the_same_asks_nothing(history):
         ".vibe-gate/rubrics/quality.toml",
         RUBRIC.replace("KIND", "new").replace("must = true\n", ""),
     )
-    (row,), asked = history.requests_of(run)
-    assert (asked, row.blocked, row.blocks, row.changes) == (0, True, True, ())
+    (row,), request_count = history.requests_of(run)
+    assert (request_count, row.blocked, row.blocks, row.changes) == (0, True, True, ())
 
 
 @pytest.mark.slow
@@ -351,15 +356,19 @@ def test_stored_runs_under_a_stricter_a_laxer_and_the_same_rubric(history):
     for forgotten in (False, True):
         if forgotten:
             history.forget_answers()
-        rows, asked = history.requests_of(*runs)
+        rows, request_count = history.requests_of(*runs)
         total = sum_rows(rows)
-        assert (asked, total.replayed, total.new, total.gone, total.usd) == (0, 6, 0, 0, 0.0)
+        assert request_count == 0
+        assert total.replayed == 6
+        assert total.new == 0
+        assert total.gone == 0
+        assert total.usd == 0.0
     for kind, expected in {"strict": (4, 0), "lax": (0, 2)}.items():
         history.define(kind)
-        rows, asked = history.requests_of(*runs)
+        rows, request_count = history.requests_of(*runs)
         total = sum_rows(rows)
         assert (total.replayed, total.new, total.gone) == (6, *expected)
-        assert asked
+        assert request_count
         assert history.requests_of(*runs)[1] == 0
 
 
@@ -367,7 +376,7 @@ def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
     row = compare_with_replay(
         summary_with("pass", rubric="old"), summary_with("pass"), RubricChoice(), ()
     )
-    assert [(one.rubric, one.before, one.after) for one in row.changes] == [
+    assert [(change.rubric, change.before, change.after) for change in row.changes] == [
         ("quality", "not asked", "pass"),
         ("old", "pass", "not asked"),
     ]
@@ -383,9 +392,11 @@ def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
 
 
 def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_and_leave_the_run_undecided():
-    def judged(outcome: str, **more: Any) -> Summary:
+    def judged(outcome: str, **fields: Any) -> Summary:
         kind = {"kind": "judge", "must": True, "weight": 1, "decided_by": "none"}
-        results = tuple(CriterionResult(id=name, outcome=outcome, **kind, **more) for name in "ab")
+        results = tuple(
+            CriterionResult(id=name, outcome=outcome, **kind, **fields) for name in "ab"
+        )
         run = "inconclusive" if outcome == "abstain" else "pass"
         rubric = RubricResult(
             id="general", digest="", outcome=run, score=0, coverage=1, criteria=results
@@ -394,8 +405,8 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
 
     before = judged("pass")
     rows = [
-        compare_with_replay(before, judged(how, cause=NoKey()), RubricChoice(), ())
-        for how in ("not_applicable", "abstain")
+        compare_with_replay(before, judged(outcome, cause=NoKey()), RubricChoice(), ())
+        for outcome in ("not_applicable", "abstain")
     ]
     assert [(row.open, row.unasked, row.visible_changes) for row in rows] == [(True, 2, ())] * 2
     assert [*render_replay_lines(rows)] == [
@@ -444,9 +455,9 @@ def test_runs_that_no_judge_answered_for_are_not_told_as_passed(rows, sentence):
 
 
 def test_a_replay_whose_questions_have_no_answer_was_not_judged():
-    def judged(outcome: str, **more: Any) -> Summary:
+    def judged(outcome: str, **fields: Any) -> Summary:
         result = CriterionResult(
-            id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", **more
+            id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", **fields
         )
         rubric = RubricResult(
             id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(result,)

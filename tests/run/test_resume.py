@@ -72,13 +72,13 @@ def kill_at(at: int, repo: WorkingRepo, workflow: str) -> None:
     assert running.returncode == -signal.SIGKILL
 
 
-def remaining(workflow: str, at: int) -> list[Any]:
+def remaining_steps(workflow: str, at: int) -> list[Any]:
     """The model's steps from the turn on that was cut."""
-    turns, seen = SCRIPTS[workflow], 0
+    turns, step_count = SCRIPTS[workflow], 0
     for number, turn in enumerate(turns):
-        seen += len(turn)
-        if at <= seen:
-            return [step for each in turns[number:] for step in each]
+        step_count += len(turn)
+        if at <= step_count:
+            return [step for remaining_turn in turns[number:] for step in remaining_turn]
     raise AssertionError(at)
 
 
@@ -90,32 +90,32 @@ def shape(repo: WorkingRepo, document: dict[str, Any]) -> tuple[Any, ...]:
         node["id"]: [node.get(name) for name in ("kind", "status", "outcome", "after")]
         for node in graph["nodes"]
     }
-    told = [document[name] for name in ("outcome", "rubrics", "agent_authored")]
-    return nodes, sorted(graph["edges"]), (bundle / "made.patch").read_bytes(), told
+    facts = [document[name] for name in ("outcome", "rubrics", "agent_authored")]
+    return nodes, sorted(graph["edges"]), (bundle / "made.patch").read_bytes(), facts
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("workflow", "points"), [("fix", (1, 4)), ("three", (5,))])
 def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, points):
     with answering(*(step for turn in SCRIPTS[workflow] for step in turn)) as model:
-        whole = repo.run(workflow, "--json", model=model.environ)
-    assert whole.code == 0, whole.err
+        uninterrupted = repo.run(workflow, "--json", model=model.environ)
+    assert uninterrupted.code == 0, uninterrupted.err
     before = repo.state()
     for at in points:
         kill_at(at, repo, workflow)
-        steps = remaining(workflow, at)
+        steps = remaining_steps(workflow, at)
         with answering(*steps) as model:
-            done = vibe_gate(
+            resumption = vibe_gate(
                 "resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
             )
             assert len(model.script.requests) == len(steps), at  # no ended turn is asked for again
-        assert (done.code, repo.state()) == (0, before), done.err
-        assert shape(repo, done.json) == shape(repo, whole.json), at
-        assert done.json["cost"]["usd"] >= whole.json["cost"]["usd"] > 0
+        assert (resumption.code, repo.state()) == (0, before), resumption.err
+        assert shape(repo, resumption.json) == shape(repo, uninterrupted.json), at
+        assert resumption.json["cost"]["usd"] >= uninterrupted.json["cost"]["usd"] > 0
     verified = vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ)
     assert verified.code == 0, verified.out
-    again = vibe_gate("resume", cwd=repo.path, environ=repo.environ)
-    assert (again.code, "No run to resume" in again.err) == (2, True)
+    second_resumption = vibe_gate("resume", cwd=repo.path, environ=repo.environ)
+    assert (second_resumption.code, "No run to resume" in second_resumption.err) == (2, True)
 
 
 @pytest.mark.slow
@@ -148,9 +148,10 @@ def test_a_run_that_waits_goes_on_when_a_person_approves(repo):
         assert "1 older run did not end" in " ".join(waiting.err.split())
         wrong = vibe_gate("resume", "--approve", "fixr", cwd=repo.path, environ=environ)
         assert (wrong.code, "waiting: fixer" in wrong.err) == (2, True)
-        done = vibe_gate("resume", "--approve", "fixer", cwd=repo.path, environ=environ)
-    assert (done.code, done.out.splitlines()[-1]) == (0, "applied   to the working tree"), (
-        done.out + done.err
+        resumption = vibe_gate("resume", "--approve", "fixer", cwd=repo.path, environ=environ)
+    assert resumption.code == 0, resumption.out + resumption.err
+    assert resumption.out.splitlines()[-1] == "applied   to the working tree", (
+        resumption.out + resumption.err
     )
     assert (repo.path / "src/load.py").read_text() == FIXED
 
@@ -163,58 +164,66 @@ def test_a_person_can_deny_it_or_ask_nobody_any_more(repo):
     assert (denied.code, denied.json["outcome"]) == (3, "inconclusive")
     assert vibe_gate(*argv, cwd=repo.path, environ=repo.environ).code == 3
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = vibe_gate(
+        resumption = vibe_gate(
             "resume", "--auto", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
         )
-    assert done.code == 0, done.err
-    log = (repo.path / done.json["bundle"] / "events.ndjson").read_text()
+    assert resumption.code == 0, resumption.err
+    log = (repo.path / resumption.json["bundle"] / "events.ndjson").read_text()
     assert '"run.mode_changed"' in log
 
 
-def edits(about: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def edits(run_document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is named, and run.json with a value that was not written there."""
-    for name in about["request"]:
+    for name in run_document["request"]:
         for value in (
             [1],
             {"a": [1]},
             *(["abc"] if name in ("deadline_s", "max_cost_usd", "selection") else []),
         ):
-            yield f"request.{name}", {**about, "request": {**about["request"], name: value}}
+            yield (
+                f"request.{name}",
+                {**run_document, "request": {**run_document["request"], name: value}},
+            )
     yield (
         "request.model",
-        {**about, "request": {**about["request"], "model": "--dangerously-skip-permissions"}},
+        {
+            **run_document,
+            "request": {**run_document["request"], "model": "--dangerously-skip-permissions"},
+        },
     )
     for name in ("mode", "workflow", "prompt", "change", "definitions", "request"):
-        yield name, {**about, name: [5]}
-    yield "mode", {**about, "mode": "lax"}
+        yield name, {**run_document, name: [5]}
+    yield "mode", {**run_document, "mode": "lax"}
 
 
 def test_a_record_of_a_begun_run_that_is_damaged_is_refused_with_the_name_of_what_is_wrong(repo):
     assert repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive").code == 3
     (path,) = repo.path.glob(".vibe-artifacts/*/*/run.json")
     entry = RunEntry(path.parent.name, path.parent.parent.name, "incomplete")
-    about = json.loads(path.read_text())
-    assert kept_run(entry, about, BegunRun("", resume_request(about))).prompt == "Go."
-    for name, edited in edits(about):
+    run_document = json.loads(path.read_text())
+    assert kept_run(entry, run_document, BegunRun("", resume_request(run_document))).prompt == "Go."
+    for name, edited in edits(run_document):
         with pytest.raises(UsageError) as refused:
             kept_run(entry, edited, BegunRun("", resume_request(edited)))
         assert f"its record in state.db is wrong ({name}" in str(refused.value)
     with pytest.raises(IntegrityError):
-        kept_run(entry, about, BegunRun("", "not JSON"))
+        kept_run(entry, run_document, BegunRun("", "not JSON"))
 
 
 def test_a_change_of_the_files_stops_it_and_is_named(repo):
     argv = ("run", "--agent", "fixer", "--prompt", "Go.", "--interactive")
     assert vibe_gate(*argv, cwd=repo.path, environ=repo.environ).code == 3
     repo.write("src/new.py", "Y = 2\n")
-    done = vibe_gate("resume", "--auto", cwd=repo.path, environ=repo.environ)
-    assert (done.code, "Bring its commit and files back" in done.err) == (3, True), done.err
+    resumption = vibe_gate("resume", "--auto", cwd=repo.path, environ=repo.environ)
+    assert (resumption.code, "Bring its commit and files back" in resumption.err) == (3, True), (
+        resumption.err
+    )
 
 
 def test_a_review_is_not_resumed(repo):
     vibe_gate("review", cwd=repo.path, environ=repo.environ)
-    done = vibe_gate("resume", cwd=repo.path, environ=repo.environ)
-    assert done.code == 2
+    resumption = vibe_gate("resume", cwd=repo.path, environ=repo.environ)
+    assert resumption.code == 2
 
 
 CHANGING = """\
@@ -238,9 +247,9 @@ def test_another_agent_or_prompt_or_definition_than_the_first_time_stops_it_and_
     repo.commit("A workflow that reads what it asks")
     repo.write("src/load.py", WORSE.format(2))
     repo.commit("Change")
-    asked = tmp_path / "asked"
-    asked.write_text("You look.|Look.")
-    environ = {**repo.environ, "ASKED": str(asked)}
+    question_file = tmp_path / "asked"
+    question_file.write_text("You look.|Look.")
+    environ = {**repo.environ, "ASKED": str(question_file)}
     with answering(says("Fine.")) as model:
         environ |= model.environ
         run = ("run", "changing", "HEAD~1..HEAD", "--definitions", "worktree", "--interactive")
@@ -248,18 +257,20 @@ def test_another_agent_or_prompt_or_definition_than_the_first_time_stops_it_and_
         assert vibe_gate("resume", "--approve", "look", cwd=repo.path, environ=environ).code == 3
         assert len(model.script.requests) == 1
     for text, name in {"You look.|Look again.": "prompt", "You look away.|Look.": "agent"}.items():
-        asked.write_text(text)
-        done = vibe_gate("resume", cwd=repo.path, environ=environ)
-        said = f"The stage look cannot give its recorded result, as this differs from the first time: {name}."
-        assert (done.code, said in " ".join(done.err.split())) == (3, True), done.err
-    asked.write_text("You look.|Look.")
+        question_file.write_text(text)
+        resumption = vibe_gate("resume", cwd=repo.path, environ=environ)
+        sentence = f"The stage look cannot give its recorded result, as this differs from the first time: {name}."
+        assert (resumption.code, sentence in " ".join(resumption.err.split())) == (3, True), (
+            resumption.err
+        )
+    question_file.write_text("You look.|Look.")
     source = (repo.path / ".vibe-gate/agents/fixer.toml").read_text()
     repo.write(".vibe-gate/agents/fixer.toml", source.replace("You repair.", "You destroy."))
-    done = vibe_gate("resume", cwd=repo.path, environ=environ)
+    resumption = vibe_gate("resume", cwd=repo.path, environ=environ)
     assert (
-        done.code == 3
-        and "began with other definitions: .vibe-gate/agents/fixer.toml differs" in done.err
+        resumption.code == 3
+        and "began with other definitions: .vibe-gate/agents/fixer.toml differs" in resumption.err
     )
     repo.write(".vibe-gate/agents/fixer.toml", source)
-    done = vibe_gate("resume", "--deny", "write", "--json", cwd=repo.path, environ=environ)
-    assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.err
+    resumption = vibe_gate("resume", "--deny", "write", "--json", cwd=repo.path, environ=environ)
+    assert (resumption.code, resumption.json["outcome"]) == (3, "inconclusive"), resumption.err

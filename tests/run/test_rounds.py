@@ -176,18 +176,18 @@ def test_the_page_of_a_staged_change_says_what_was_fixed_since_the_run_before_an
         )
 
     def page(*argv: str) -> html.HtmlElement:
-        done = vibe_gate("report", *argv, cwd=repo.path, environ=environ)
-        return html.fromstring(done.out if "-" in argv else Path(done.out.strip()).read_text())
+        result = vibe_gate("report", *argv, cwd=repo.path, environ=environ)
+        return html.fromstring(result.out if "-" in argv else Path(result.out.strip()).read_text())
 
     first = review(load="A = 1  # TODO\n", save="B = 2  # TODO\n")
     assert not page().xpath("//h2[.='Rounds']")
     review(load="A = 1\n", move="C = 3  # TODO\n")
-    (told,) = page().xpath("//h2[.='Rounds']/following-sibling::p[1]")
-    assert told.text_content() == f"Since run {first}: 1 new, 1 still open, 1 fixed."
-    assert told.xpath("a/@href") == [f"{first}.html"]
+    (paragraph,) = page().xpath("//h2[.='Rounds']/following-sibling::p[1]")
+    assert paragraph.text_content() == f"Since run {first}: 1 new, 1 still open, 1 fixed."
+    assert paragraph.xpath("a/@href") == [f"{first}.html"]
     assert not page("-o", "-").xpath("//h2[.='Rounds']/following-sibling::p[1]/a"), (
         "nothing stands beside stdout"
     )
     site = Path(vibe_gate("report", "--all", cwd=repo.path, environ=environ).out.strip()).parent
-    written = "".join(each.read_text() for each in (site / "runs").iterdir())
+    written = "".join(page_file.read_text() for page_file in (site / "runs").iterdir())
     assert f'Since run <a href="{first}.html">{first}</a>: 1 new' in written

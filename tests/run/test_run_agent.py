@@ -22,9 +22,9 @@ FIXER = Agent(id="fixer", system_prompt="You repair.", tools=("Read", "Write"))
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> WorkingRepo:
-    made = WorkingRepo(tmp_path / "repo", environ)
-    monkeypatch.chdir(made.path)
-    return made
+    repo = WorkingRepo(tmp_path / "repo", environ)
+    monkeypatch.chdir(repo.path)
+    return repo
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_model_is_asked_in_place_of_the_agents_own_and_the_result_takes_remark
     with answering(*writes("src/load.py", FIXED)) as model:
         serve(monkeypatch, model)
         result = asyncio.run(main())
-    assert {asked.body["model"] for asked in model.script.requests} == {"claude-haiku-4-5"}
+    assert {request.body["model"] for request in model.script.requests} == {"claude-haiku-4-5"}
     result.annotate(f"It wrote {secret}.", "note")
     (remark,) = result.annotations()
     assert (remark.type, secret in remark.message) == ("note", False)
@@ -90,14 +90,14 @@ def test_a_model_is_asked_in_place_of_the_agents_own_and_the_result_takes_remark
 def test_two_agents_are_gathered_and_a_result_is_handed_over(repo, monkeypatch):
     async def main() -> list[RunResult]:
         first = await run_agent(FIXER, "Look.")
-        both = (run_agent(FIXER, "Say it.", context=first), run_agent(FIXER, "Say it, too."))
-        return list(await asyncio.gather(*both))
+        executions = (run_agent(FIXER, "Say it.", context=first), run_agent(FIXER, "Say it, too."))
+        return list(await asyncio.gather(*executions))
 
     with answering(says("It is broken."), says("One."), says("Two.")) as model:
         serve(monkeypatch, model)
         results = asyncio.run(main())
     assert len({result.bundle_dir for result in results}) == 2
-    assert sum("| It is broken." in asked.all_text for asked in model.script.requests) == 1
+    assert sum("| It is broken." in request.all_text for request in model.script.requests) == 1
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_watcher_that_raises_stops_the_agent_after_the_first_of_three_writes(r
 
 @pytest.mark.slow
 def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo, monkeypatch):
-    seen = []
+    observations = []
 
     def look(event) -> None:
         if event.kind == "tool.started":
@@ -135,10 +135,11 @@ def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo,
             below = subprocess.run(
                 ["pgrep", "-P", str(os.getpid())], capture_output=True, text=True
             ).stdout.split()
-            shown = [
+            pids_with_key = [
                 pid for pid in below if b"sk-ant-real" in Path(f"/proc/{pid}/environ").read_bytes()
             ]
-            seen.append((dumpable, len(below) >= 1, shown))  # the agent's program at least
+            has_children = len(below) >= 1  # the agent's program at least
+            observations.append((dumpable, has_children, pids_with_key))
 
     async def main() -> None:
         await run_agent(FIXER, "Take the TODO out.").watch(look)
@@ -147,7 +148,7 @@ def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo,
         serve(monkeypatch, model)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-real")
         asyncio.run(main())
-    assert seen == [(0, True, [])]
+    assert observations == [(0, True, [])]
 
 
 @pytest.mark.slow
@@ -162,12 +163,12 @@ def test_an_agent_is_aborted_from_outside(repo, monkeypatch, caplog):
         del nobody_waits
         return await execution
 
-    more = (
-        lambda asked: Turn(
-            ToolUse("Write", {"file_path": f"n{len(asked.messages)}.py", "content": "x\n"})
+    steps = (
+        lambda request: Turn(
+            ToolUse("Write", {"file_path": f"n{len(request.messages)}.py", "content": "x\n"})
         ),
     )
-    with answering(*more, repeat_last=True) as model:
+    with answering(*steps, repeat_last=True) as model:
         serve(monkeypatch, model)
         result = asyncio.run(main())
     assert result.complete and len(result.files.changed()) == 1
@@ -209,8 +210,8 @@ def test_what_hooks_did_not_see_is_a_warning_and_the_run_shows_it_later(repo, mo
         result = asyncio.run(main())
     assert result.hook_capture_status.missing_events
     assert "vibe-gate: Capture incomplete: shell: no PostToolUse toolu_" in caplog.text
-    shown = vibe_gate("bundles", "show", cwd=repo.path, environ=repo.environ)
-    assert "Capture incomplete: shell: no PostToolUse toolu_" in shown.out, shown.err
+    listing = vibe_gate("bundles", "show", cwd=repo.path, environ=repo.environ)
+    assert "Capture incomplete: shell: no PostToolUse toolu_" in listing.out, listing.err
 
 
 @pytest.mark.usefixtures("quick")
@@ -231,10 +232,10 @@ def test_a_store_that_is_a_file_is_named_with_what_to_do(repo, monkeypatch):
     async def main() -> None:
         await run_agent(FIXER, "Take the TODO out.")
 
-    told = r"\.vibe-artifacts is not a directory.* Remove it .* and run this again\."
+    sentence = r"\.vibe-artifacts is not a directory.* Remove it .* and run this again\."
     with (
         answering(*writes("src/load.py", FIXED)) as model,
-        pytest.raises(StorageError, match=told) as caught,
+        pytest.raises(StorageError, match=sentence) as caught,
     ):
         serve(monkeypatch, model)
         asyncio.run(main())

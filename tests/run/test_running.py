@@ -41,21 +41,21 @@ PIXEL = bytes.fromhex(
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
-    made = WorkingRepo(tmp_path / "repo", environ)
-    made.write(".vibe-gate/ask.md", "Ask: is it done?\n")
-    made.write(".vibe-gate/picture.png", PIXEL)
-    made.write(".vibe-gate/workflows/forms.toml", FORMS)
-    made.git("add", ".vibe-gate")
-    made.git("commit", "-qm", "Forms")
-    return made
+    repo = WorkingRepo(tmp_path / "repo", environ)
+    repo.write(".vibe-gate/ask.md", "Ask: is it done?\n")
+    repo.write(".vibe-gate/picture.png", PIXEL)
+    repo.write(".vibe-gate/workflows/forms.toml", FORMS)
+    repo.git("add", ".vibe-gate")
+    repo.git("commit", "-qm", "Forms")
+    return repo
 
 
 @pytest.mark.slow
 def test_a_prompt_is_a_file_with_a_picture_or_what_a_command_prints(repo):
     with answering(says("Seen."), says("Found.")) as model:
-        done = repo.run("forms", model=model.environ)
-    assert done.code == 0, done.out + done.err
-    look, search = (asked.all_text for asked in model.script.requests)
+        run = repo.run("forms", model=model.environ)
+    assert run.code == 0, run.out + run.err
+    look, search = (request.all_text for request in model.script.requests)
     assert "Ask: is it done?" in look and '"media_type": "image/png"' in look
     assert "| src/load.py:2:    return open(path).read()  # TODO" in search
 
@@ -65,37 +65,37 @@ def test_a_budget_that_is_used_up_is_inconclusive_and_the_patch_is_kept(repo):
     dear = Turn(*writes("src/load.py", FIXED)[0].blocks, usage=Usage(output_tokens=60_000))
     with answering(dear, says("More.")) as model:
         argv = ("--agent", "fixer", "--prompt", "Go.", "--max-cost-usd", "0.6007")
-        done = repo.run(*argv, model=model.environ)
-    assert (done.code, "changed   1 file" in done.out) == (3, True), done.out + done.err
-    assert "fixer: inconclusive" in done.out
+        run = repo.run(*argv, model=model.environ)
+    assert (run.code, "changed   1 file" in run.out) == (3, True), run.out + run.err
+    assert "fixer: inconclusive" in run.out
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
 def test_a_deadline_ends_the_agent_and_the_run_is_sealed(repo):
     with answering(Hang()) as model:
-        done = repo.run(
+        run = repo.run(
             "--agent", "fixer", "--prompt", "Go.", "--deadline", "4", "--json", model=model.environ
         )
-    assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.err
-    assert "fixer: The deadline of 4 s was reached." in done.err
+    assert (run.code, run.json["outcome"]) == (3, "inconclusive"), run.err
+    assert "fixer: The deadline of 4 s was reached." in run.err
 
 
 @pytest.mark.slow
 def test_a_secret_that_an_agent_writes_is_not_in_the_bundle_which_verifies(repo):
     secret = "ghp_" + "A1b2C3d4E5" * 3 + "F6g7H8"
     with answering(
-        *writes("src/key.py", f'TOKEN = "{secret}"\n', said=f"It is {secret}.")
+        *writes("src/key.py", f'TOKEN = "{secret}"\n', last_message=f"It is {secret}.")
     ) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--json", model=model.environ)
-    bundle = repo.path / done.json["bundle"]
-    assert done.code == 0, done.err
-    held = [
+        run = repo.run("--agent", "fixer", "--prompt", "Go.", "--json", model=model.environ)
+    bundle = repo.path / run.json["bundle"]
+    assert run.code == 0, run.err
+    leaks = [
         path
         for path in bundle.rglob("*")
         if path.is_file() and secret.encode() in path.read_bytes()
     ]
-    assert held == []
+    assert leaks == []
     assert vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ).code == 0
 
 

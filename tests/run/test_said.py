@@ -13,7 +13,7 @@ from claude_cli import claude
 from command import vibe_gate
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
-from store.test_captured_prompts import asked, capture, wrote
+from store.test_captured_prompts import capture, prompt_event, wrote
 from store.test_session_acts import failed, ran, stopped
 from walks import walked
 from wire import answering
@@ -54,7 +54,7 @@ def captured(tmp_path: Path, environ: dict[str, str], *events: object) -> Repo:
     repo.commit("First", **{".vibe-gate/gate.toml": GATE, "store.py": before})
     written = wrote(AFTER)
     written["tool_input"] = {"file_path": str(repo.path / "store.py"), "content": AFTER}
-    everything = (asked("Rename fetch."), written, *events)
+    everything = (prompt_event("Rename fetch."), written, *events)
     repo.write("store.py", AFTER)
     ms = int(datetime.now(UTC).timestamp() * 1000)
     capture(repo.path / ".git", repo.path, *everything, at=ms - TS_NOW)
@@ -150,7 +150,7 @@ def test_the_same_question_is_paid_once_when_the_session_goes_on(tmp_path, envir
     repo = captured(tmp_path, environ, ran("pytest"), stopped("Renamed; the tests pass."))
     judged(repo, environ, said("claims-hold"))
     ms = int(datetime.now(UTC).timestamp() * 1000)
-    later = (asked("What is the time?"), ran("date"), stopped("Noon."))
+    later = (prompt_event("What is the time?"), ran("date"), stopped("Noon."))
     capture(repo.path / ".git", repo.path, *later, at=ms - TS_NOW)
     with answering() as model:
         review = walked(repo.path, environ | model.environ, Selection("staged"))
@@ -169,8 +169,8 @@ def installed(tmp_path: Path, environ: dict[str, str]) -> Repo:
     repo.git("remote", "add", "origin", str(remote))
     repo.git("push", "-q", "origin", "HEAD:main")
     repo.git("fetch", "-q", "origin")
-    done = vibe_gate("install", "claude", "--stop", cwd=repo.path, environ=environ)
-    assert done.code == 0, done.err
+    installation = vibe_gate("install", "claude", "--stop", cwd=repo.path, environ=environ)
+    assert installation.code == 0, installation.err
     return repo
 
 

@@ -17,14 +17,14 @@ KEPT = CHECKED.replace('"clean"', '"kept"').replace("TODO", "FIXME")
 """A rubric that passes where "clean" fails."""
 
 
-def stage(name: str, does: str, needs: str = "", when: str = "", more: str = "") -> str:
+def stage(name: str, does: str, needs: str = "", when: str = "", further_lines: str = "") -> str:
     """A stage in TOML: `does` is a rubric, or an agent that is told its stage's name."""
     work = (
         f'rubrics = ["{does}"]'
         if does in ("clean", "kept")
         else f'agent = "{does}"\nprompt = "Stage {name}."'
     )
-    return f'[[stage]]\nid = "{name}"\n{work}\nneeds = {needs.split()}\nwhen = {when.split()}\n{more}\n'
+    return f'[[stage]]\nid = "{name}"\n{work}\nneeds = {needs.split()}\nwhen = {when.split()}\n{further_lines}\n'
 
 
 def workflow(*stages: str) -> str:
@@ -33,7 +33,7 @@ def workflow(*stages: str) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path, environ: dict[str, str]):
-    def made(*stages: str) -> WorkingRepo:
+    def write_repo(*stages: str) -> WorkingRepo:
         repo = WorkingRepo(tmp_path / "repo", environ, flow=workflow(*stages))
         repo.write(".vibe-gate/rubrics/kept.toml", KEPT)
         repo.write(
@@ -44,16 +44,16 @@ def start(tmp_path: Path, environ: dict[str, str]):
         repo.git("commit", "-q", "-m", "Gate")
         return repo
 
-    return made
+    return write_repo
 
 
 def skipped(repo: WorkingRepo, document: dict) -> dict[str, str]:
     """The nodes that did not run, each with the reason."""
     events = (repo.path / document["bundle"] / "events.ndjson").read_text().splitlines()
-    told = [event for event in map(json.loads, events) if event["type"] == "node.status"]
+    status_events = [event for event in map(json.loads, events) if event["type"] == "node.status"]
     return {
         event["node_id"]: event["data"]["reason"]
-        for event in told
+        for event in status_events
         if event["data"]["status"] == "SKIPPED"
     }
 
@@ -63,21 +63,21 @@ def test_needs_joins_and_conditions_decide_which_stages_run(start):
         stage("bad", "clean"),
         stage("good", "kept"),
         stage("all", "kept", "bad good"),
-        stage("any", "kept", "bad good", more='join = "any"'),
-        stage("two", "kept", "bad good any", more="join = 2"),
+        stage("any", "kept", "bad good", further_lines='join = "any"'),
+        stage("two", "kept", "bad good any", further_lines="join = 2"),
         stage("named", "kept", "bad good", "bad.failed"),
         stage("both", "kept", "bad good", "bad.failed good.inconclusive"),
         stage("after", "kept", "all", "all.skipped"),
         stage("far", "kept", "named", "bad.failed"),
-        stage("none", "kept", "all both", more='join = "any"'),
+        stage("none", "kept", "all both", further_lines='join = "any"'),
     )
-    done = repo.run("flow", "--json")
-    assert skipped(repo, done.json) == {
+    run = repo.run("flow", "--json")
+    assert skipped(repo, run.json) == {
         "all": "bad did not pass",
         "both": "not good.inconclusive",
         "none": "all, both did not pass",
     }
-    assert (done.code, done.json["outcome"]) == (
+    assert (run.code, run.json["outcome"]) == (
         1,
         "fail",
     )  # no later stage takes back what failed on these files
@@ -90,19 +90,19 @@ def test_what_a_stage_changed_decides_what_comes_next(start):
         stage("check", "clean", "edit", "edit.changed"),
     )
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = repo.run("flow", "--json", model=model.environ)
-    assert (done.code, skipped(repo, done.json)) == (0, {"look": "not edit.unchanged"}), done.err
+        run = repo.run("flow", "--json", model=model.environ)
+    assert (run.code, skipped(repo, run.json)) == (0, {"look": "not edit.unchanged"}), run.err
 
 
 @pytest.mark.slow
 def test_an_agent_whose_session_breaks_ends_its_loop_with_an_error(start):
     repo = start(
-        stage("edit", "editor", more='until = { rubrics = ["clean"] }'),
+        stage("edit", "editor", further_lines='until = { rubrics = ["clean"] }'),
         stage("tell", "kept", "edit", "edit.error"),
     )
     with answering() as model:  # every request is refused
-        done = repo.run("flow", "--json", model=model.environ)
-    assert (done.code, done.json["outcome"], skipped(repo, done.json)) == (0, "pass", {}), done.err
+        run = repo.run("flow", "--json", model=model.environ)
+    assert (run.code, run.json["outcome"], skipped(repo, run.json)) == (0, "pass", {}), run.err
     assert len(model.script.unexpected) == 1
 
 
@@ -127,11 +127,16 @@ def test_readers_wait_for_the_writer_before_run_at_the_same_time_and_the_next_wr
         stage("first", "editor"),
         stage("a", "reviewer").replace('prompt = "Stage a."', prints),
         stage("b", "reviewer").replace('prompt = "Stage b."', prints),
-        stage("edit", "editor", "first a b", more='context = ["b"]'),
+        stage("edit", "editor", "first a b", further_lines='context = ["b"]'),
     )
     with answering(writer, meets, meets, writer) as model:
-        done = repo.run("flow", "--json", model=model.environ)
-    assert (done.code, order) == (0, ["write", "read", "read", "write"]), done.err
-    assert [asked.all_text.count("| printed") for asked in model.script.requests] == [0, 1, 1, 0]
+        run = repo.run("flow", "--json", model=model.environ)
+    assert (run.code, order) == (0, ["write", "read", "read", "write"]), run.err
+    assert [request.all_text.count("| printed") for request in model.script.requests] == [
+        0,
+        1,
+        1,
+        0,
+    ]
     assert "From the stage b." in model.script.requests[-1].all_text
     assert "From the stage a." not in model.script.requests[-1].all_text

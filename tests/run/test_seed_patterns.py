@@ -174,9 +174,9 @@ def test_it_is_not_longer_than_it_was_meant_to_be(name):
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> WorkingRepo:
-    made = WorkingRepo(tmp_path / "repo", environ)
-    monkeypatch.chdir(made.path)
-    return made
+    repo = WorkingRepo(tmp_path / "repo", environ)
+    monkeypatch.chdir(repo.path)
+    return repo
 
 
 @pytest.fixture
@@ -249,5 +249,5 @@ def test_the_test_of_the_first_design(pytester, monkeypatch):
     with answering(*writes("src/index.py", "A = 2\n")) as model:
         for name, value in model.environ.items():
             monkeypatch.setenv(name, value)
-        done = pytester.runpytest_subprocess("--vibe-wire", "live")
-    done.assert_outcomes(passed=1)
+        result = pytester.runpytest_subprocess("--vibe-wire", "live")
+    result.assert_outcomes(passed=1)

@@ -44,9 +44,9 @@ class Talk(WorkingRepo):
         )
 
     def document(self, *argv: str, model=None) -> dict:
-        done = self.sessions(*argv, "--json", model=model)
-        assert done.code == 0, done.err
-        return json.loads(done.out)
+        result = self.sessions(*argv, "--json", model=model)
+        assert result.code == 0, result.err
+        return json.loads(result.out)
 
     def all(self) -> list[dict]:
         return self.document("list")["sessions"]
@@ -66,13 +66,13 @@ def turn(number: int, content: str = "") -> list[Turn]:
 def three_turns(repo: Talk, model) -> dict:
     assert repo.run("--agent", "fixer", "--prompt", "Turn 1.", model=model.environ).code == 0
     for number in (2, 3):
-        done = repo.sessions("continue", f"Turn {number}.", model=model)
-        assert done.code == 0, done.out + done.err
+        continuation = repo.sessions("continue", f"Turn {number}.", model=model)
+        assert continuation.code == 0, continuation.out + continuation.err
     (session,) = repo.all()
     return session
 
 
-def made(repo: Talk, session: dict) -> list[str]:
+def list_patched_files(repo: Talk, session: dict) -> list[str]:
     """The files that the last turn of a session left, besides those of the repository."""
     patch = repo.path / ".vibe-artifacts"
     (run,) = patch.glob(f"*/{session['turns'][-1]['run']}")
@@ -89,34 +89,44 @@ def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_ano
     steps = [step for number in range(1, 4) for step in turn(number)]
     with answering(*steps, *turn(6), *turn(7), *turn(8)) as model:
         session = three_turns(repo, model)
-        assert [each["status"] for each in session["turns"]] == ["done"] * 3
-        trees = [(each["before"], each["after"]) for each in session["turns"]]
+        assert [session_turn["status"] for session_turn in session["turns"]] == ["done"] * 3
+        trees = [
+            (session_turn["before"], session_turn["after"]) for session_turn in session["turns"]
+        ]
         assert (
             all(trees[i][1] == trees[i + 1][0] for i in range(2))
             and len({after for _, after in trees}) == 3
         )
-        assert made(repo, session) == [f"n{number}.txt" for number in range(1, 4)]
+        assert list_patched_files(repo, session) == [f"n{number}.txt" for number in range(1, 4)]
         last = model.script.requests[-1].all_text
         assert all(f"Turn {number}." in last and f"n{number}.txt" in last for number in range(1, 4))
 
         rewound = repo.document("rewind", session["id"], "--to", "2")
-        assert [each["after"] for each in rewound["turns"]] == [after for _, after in trees[:2]]
+        assert [session_turn["after"] for session_turn in rewound["turns"]] == [
+            after for _, after in trees[:2]
+        ]
         assert repo.sessions("continue", "Turn 6.", model=model).code == 0
         newest = repo.all()[0]
-        assert newest["id"] == rewound["id"] and made(repo, newest) == [
+        assert newest["id"] == rewound["id"] and list_patched_files(repo, newest) == [
             "n1.txt",
             "n2.txt",
             "n6.txt",
         ]
-        asked = model.script.requests[-1].all_text
-        assert "Turn 2." in asked and "Turn 3." not in asked and "Turn 6." in asked
+        request_text = model.script.requests[-1].all_text
+        assert (
+            "Turn 2." in request_text
+            and "Turn 3." not in request_text
+            and "Turn 6." in request_text
+        )
         assert newest["usd"] > session["usd"] * 2 / 3
 
         fork = repo.document("fork", session["id"], "--at", "1")
         assert repo.sessions("resume", fork["id"], "Turn 7.", model=model).code == 0
-        (fork,) = [one for one in repo.all() if one["id"] == fork["id"]]
+        (fork,) = [
+            listed_session for listed_session in repo.all() if listed_session["id"] == fork["id"]
+        ]
         assert (
-            made(repo, fork) == ["n1.txt", "n7.txt"]
+            list_patched_files(repo, fork) == ["n1.txt", "n7.txt"]
             and fork["parent_session_id"] == session["session_id"]
         )
 
@@ -132,20 +142,28 @@ def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_ano
         name = rewound["session_id"][:12]
         assert clone.sessions("resume", name, "Turn 8.", model=model).code == 5
         assert clone.sessions("migrate", name).code == 0
-        done = clone.sessions("resume", name, "Turn 8.", model=model)
-        assert done.code == 0, done.out + done.err
-        assert "not in this clone" not in done.out + done.err
-        there = clone.all()[0]
-        assert made(clone, there) == ["n1.txt", "n2.txt", "n6.txt", "n8.txt"]
-        assert [each["after"] for each in there["turns"][:3]] == [
-            each["after"] for each in newest["turns"]
+        resumption = clone.sessions("resume", name, "Turn 8.", model=model)
+        assert resumption.code == 0, resumption.out + resumption.err
+        assert "not in this clone" not in resumption.out + resumption.err
+        other_session = clone.all()[0]
+        assert list_patched_files(clone, other_session) == ["n1.txt", "n2.txt", "n6.txt", "n8.txt"]
+        assert [session_turn["after"] for session_turn in other_session["turns"][:3]] == [
+            session_turn["after"] for session_turn in newest["turns"]
         ]
-        asked = model.script.requests[-1].all_text
-        assert "Turn 6." in asked and str(repo.path) not in asked and "{{workspace}}" not in asked
-        assert there["usd"] > newest["usd"]
+        request_text = model.script.requests[-1].all_text
+        assert (
+            "Turn 6." in request_text
+            and str(repo.path) not in request_text
+            and "{{workspace}}" not in request_text
+        )
+        assert other_session["usd"] > newest["usd"]
         assert not model.script.unexpected
     assert repo.state() == before
-    assert [len(one["turns"]) for one in repo.all() if one["id"] == session["id"]] == [3]
+    assert [
+        len(listed_session["turns"])
+        for listed_session in repo.all()
+        if listed_session["id"] == session["id"]
+    ] == [3]
 
 
 def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
@@ -156,13 +174,15 @@ def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
         )
         assert repo.git("status", "--porcelain", "-uall") == "?? n1.txt"
         repo.write("mine.txt", "mine\n")
-        done = repo.sessions("continue", "Go on.", "--apply", model=model)
+        continuation = repo.sessions("continue", "Go on.", "--apply", model=model)
     assert (
-        done.code == 5 and "git apply -3" in done.err and "✓ DONE · no rubric judged it" in done.out
+        continuation.code == 5
+        and "git apply -3" in continuation.err
+        and "✓ DONE · no rubric judged it" in continuation.out
     )
-    command = done.out.splitlines()[-1].removeprefix("apply     ")
+    command = continuation.out.splitlines()[-1].removeprefix("apply     ")
     assert command.startswith("git apply -3 ") and len(command) <= 70
-    assert made(repo, repo.all()[0]) == ["n2.txt"]
+    assert list_patched_files(repo, repo.all()[0]) == ["n2.txt"]
     assert repo.git("status", "--porcelain", "-uall") == "?? mine.txt\n?? n1.txt"
 
 
@@ -181,9 +201,9 @@ def test_a_session_goes_on_with_its_files_when_its_workspaces_are_gone(repo, tur
             assert repo.sessions("continue", f"Turn {number}.", model=model).code == 0
         with open_repository(repo.path, read_environment(repo.environ)) as repository:
             shutil.rmtree(repository.workspaces)
-        done = repo.sessions("continue", "Go on.", model=model)
-    assert done.code == 0 and "not in this clone" not in done.out + done.err
-    assert made(repo, repo.all()[0]) == files
+        continuation = repo.sessions("continue", "Go on.", model=model)
+    assert continuation.code == 0 and "not in this clone" not in continuation.out + continuation.err
+    assert list_patched_files(repo, repo.all()[0]) == files
 
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -201,9 +221,9 @@ def test_a_secret_that_an_agent_wrote_is_redacted_and_the_session_goes_on(repo):
             if path.is_file()
         )
         assert SECRET not in stored and "n1.txt" in stored
-        done = repo.sessions("continue", "Go on.", model=model)
-        assert done.code == 0, done.out + done.err
-        assert made(repo, repo.all()[0]) == [
+        continuation = repo.sessions("continue", "Go on.", model=model)
+        assert continuation.code == 0, continuation.out + continuation.err
+        assert list_patched_files(repo, repo.all()[0]) == [
             "n1.txt",
             "n2.txt",
         ]  # the files are those of the workspace
@@ -222,10 +242,10 @@ def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_firs
             )
             first.send_signal(signal.SIGINT)
             first.wait(60)
-            ended = max(
+            ended_run = max(
                 path.parent.name for path in repo.path.glob(".vibe-artifacts/*/*/summary.json")
             )
-            refused = vibe_gate("resume", ended, cwd=repo.path, environ=environ)
+            refused = vibe_gate("resume", ended_run, cwd=repo.path, environ=environ)
             assert refused.code == 2 and "nothing to resume" in refused.err
     (session,) = repo.all()
     assert session["turns"][0]["status"] == "done"
@@ -244,16 +264,23 @@ def test_a_turn_that_was_killed_is_begun_again_in_its_session_from_the_last_fini
         assert "Be killed." in stored.read_text()
         with stored.open("ab") as file:
             file.write(b'{"type":"user","torn')
-        done = vibe_gate("resume", "--json", cwd=repo.path, environ=environ)
-        assert done.code == 0, done.err
-        asked = model.script.requests[-1].all_text
+        resumption = vibe_gate("resume", "--json", cwd=repo.path, environ=environ)
+        assert resumption.code == 0, resumption.err
+        request_text = model.script.requests[-1].all_text
         (session,) = repo.all()
-        assert len(session["turns"]) == 2 and made(repo, session) == ["n1.txt", "n3.txt"]
-        assert done.json["cost"]["usd"] == pytest.approx(
+        assert len(session["turns"]) == 2 and list_patched_files(repo, session) == [
+            "n1.txt",
+            "n3.txt",
+        ]
+        assert resumption.json["cost"]["usd"] == pytest.approx(
             session["turns"][1]["usd"] * 3 / 2
         )  # the cut request, too
         assert repo.sessions("continue", "Go on.", model=model).code == 0
-    assert asked.count("Be killed.") == 1 and "Wrote 1." in asked and "n2.txt" not in asked
+    assert (
+        request_text.count("Be killed.") == 1
+        and "Wrote 1." in request_text
+        and "n2.txt" not in request_text
+    )
 
 
 def begun(repo: Talk, environ, prompt: str) -> subprocess.Popen[bytes]:

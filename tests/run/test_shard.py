@@ -36,10 +36,10 @@ def test_a_part_of_the_cases_is_run_alone_and_writes_no_baseline(tmp_path, envir
     repo = gated(
         tmp_path / "repo", environ, rubric=RUBRIC.partition('[[criterion]]\nid = "names')[0]
     )
-    about = 'schema = 1\nrubric = "quality"\n[expect]\nerrors-not-swallowed = "pass"\n'
+    case_text = 'schema = 1\nrubric = "quality"\n[expect]\nerrors-not-swallowed = "pass"\n'
     names = ["one", "three", "two"]
     for name in names:
-        repo.write(f".vibe-gate/cases/{name}/case.toml", about)
+        repo.write(f".vibe-gate/cases/{name}/case.toml", case_text)
         repo.write(f".vibe-gate/cases/{name}/before/load.py", GOOD)
         repo.write(f".vibe-gate/cases/{name}/after/load.py", GOOD.replace("path", name))
     parts = {
@@ -55,6 +55,6 @@ def test_a_part_of_the_cases_is_run_alone_and_writes_no_baseline(tmp_path, envir
     assert (measured.code, len(model.script.requests)) == (0, 1), measured.err
     assert f"Part {part} of the cases: no baseline was written." in measured.out
     assert not (repo.path / ".vibe-gate/baseline").exists()
-    for each in (part, empty):
-        tested = vibe_gate("test", "--shard", each, "--json", cwd=repo.path, environ=repo.environ)
-        assert [case["name"] for case in tested.json["cases"]] == parts[each], tested.err
+    for shard in (part, empty):
+        tested = vibe_gate("test", "--shard", shard, "--json", cwd=repo.path, environ=repo.environ)
+        assert [case["name"] for case in tested.json["cases"]] == parts[shard], tested.err

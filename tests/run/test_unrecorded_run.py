@@ -37,9 +37,9 @@ def file_as_store(repo: WorkingRepo) -> None:
 def test_the_patch_of_a_run_that_cannot_be_recorded_is_a_file_that_is_there(repo, spoil):
     spoil(repo)
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Repair it.", model=model.environ)
-    assert (done.code, "Unrecorded: " in done.out) == (0, True), done.out + done.err
-    command = done.out.splitlines()[-1].removeprefix("apply     ")
+        run = repo.run("--agent", "fixer", "--prompt", "Repair it.", model=model.environ)
+    assert (run.code, "Unrecorded: " in run.out) == (0, True), run.out + run.err
+    command = run.out.splitlines()[-1].removeprefix("apply     ")
     assert command.startswith("git apply .git/vibe-gate/made-")
     repo.git(*command.split()[1:])
     assert (repo.path / "src/load.py").read_text() == FIXED
@@ -47,8 +47,8 @@ def test_the_patch_of_a_run_that_cannot_be_recorded_is_a_file_that_is_there(repo
 
 def test_the_patch_of_a_run_that_is_recorded_stays_in_its_bundle(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Repair it.", model=model.environ)
-    assert (done.code, "git apply .vibe-artifacts/" in done.out) == (0, True)
+        run = repo.run("--agent", "fixer", "--prompt", "Repair it.", model=model.environ)
+    assert (run.code, "git apply .vibe-artifacts/" in run.out) == (0, True)
     assert not list((repo.path / ".git/vibe-gate").glob("made-*"))
 
 
@@ -56,8 +56,8 @@ def test_the_patch_of_a_run_that_is_recorded_stays_in_its_bundle(repo):
     "words", [("--agent", "fixer", "--prompt", "Go."), ("fix",), ("fix", "HEAD")]
 )
 def test_without_a_way_to_the_model_no_run_is_made(repo, words):
-    done = repo.run(*words)
-    assert (done.code, "No credentials for a model were found" in done.err) == (3, True)
+    run = repo.run(*words)
+    assert (run.code, "No credentials for a model were found" in run.err) == (3, True)
     assert not list(repo.path.glob(".vibe-artifacts/*/*/run.json"))
 
 
@@ -75,7 +75,11 @@ def test_fixing_a_run_that_waits_for_approval_says_what_it_needs(repo):
     reviewed = repo.run("--fix")
     assert reviewed.code == 2
     assert vibe_gate("review", cwd=repo.path, environ=repo.environ).code == 4
-    done = repo.run("--fix")
-    said = " ".join(done.out.split())
-    assert done.code == 4 and "needs a person's approval" in said and ".vibe-gate/gate.toml" in said
-    assert "vibe-gate override policy --reason" in said
+    repair = repo.run("--fix")
+    output = " ".join(repair.out.split())
+    assert (
+        repair.code == 4
+        and "needs a person's approval" in output
+        and ".vibe-gate/gate.toml" in output
+    )
+    assert "vibe-gate override policy --reason" in output

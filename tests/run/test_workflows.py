@@ -100,14 +100,20 @@ async def steps(wf):
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
-    more = {
+    further_workflows = {
         "unjudged": UNJUDGED,
         "python": PYTHON,
         "broken": BROKEN,
         "unloadable": "import nothing_like_that\n",
     }
     return WorkingRepo(
-        tmp_path / "repo", environ, gates=GATES, fix=FIX, **more, elsewhere=ELSEWHERE, loop=LOOP
+        tmp_path / "repo",
+        environ,
+        gates=GATES,
+        fix=FIX,
+        **further_workflows,
+        elsewhere=ELSEWHERE,
+        loop=LOOP,
     )
 
 
@@ -121,7 +127,7 @@ def rounds(repo: WorkingRepo, summary: dict) -> list[str]:
     """
     page = html.fromstring(asyncio.run(page_of(read_bundle(repo.path / summary["bundle"]))))
     gates = page.xpath("//h2[.='Rounds']/following-sibling::ol[1]/li")
-    return [" ".join(each.text_content().split()) for each in gates]
+    return [" ".join(gate.text_content().split()) for gate in gates]
 
 
 def statuses(repo: WorkingRepo, summary: dict) -> dict[str, str]:
@@ -129,13 +135,13 @@ def statuses(repo: WorkingRepo, summary: dict) -> dict[str, str]:
 
 
 def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
-    done = repo.run("gates", "--json")
-    assert (done.code, done.json["outcome"], done.json["workflow"]) == (1, "fail", "gates")
-    assert statuses(repo, done.json) == {
+    run = repo.run("gates", "--json")
+    assert (run.code, run.json["outcome"], run.json["workflow"]) == (1, "fail", "gates")
+    assert statuses(repo, run.json) == {
         "first": "DONE", "first-checks": "DONE", "second": "DONE", "second-checks": "DONE", "third": "SKIPPED",
     }  # fmt: skip
-    assert [rubric["outcome"] for rubric in done.json["rubrics"]] == ["fail"]
-    assert rounds(repo, done.json) == [
+    assert [rubric["outcome"] for rubric in run.json["rubrics"]] == ["fail"]
+    assert rounds(repo, run.json) == [
         "first fail 1 finding",
         "second fail 0 new, 1 still open, 0 fixed",
     ]
@@ -146,10 +152,10 @@ def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
 def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):
     before = repo.state()
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Take the TODO out.", model=model.environ)
-    assert (done.code, repo.state()) == (0, before), done.err
-    assert "changed   1 file +1 −1 · src/load.py" in done.out
-    then = done.out.splitlines()[-1]
+        run = repo.run("--agent", "fixer", "--prompt", "Take the TODO out.", model=model.environ)
+    assert (run.code, repo.state()) == (0, before), run.err
+    assert "changed   1 file +1 −1 · src/load.py" in run.out
+    then = run.out.splitlines()[-1]
     assert len(then) <= 80
     subprocess.run(["sh", "-c", then.removeprefix("apply ")], cwd=repo.path, check=True)
     assert (repo.path / "src/load.py").read_text() == FIXED
@@ -157,27 +163,27 @@ def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):
 
 @pytest.mark.slow
 def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
-    asked: list[MessagesRequest] = []
+    requests: list[MessagesRequest] = []
     better = FIXED.replace("read()", "read().strip()")
     steps = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", better))
     with answering(*steps) as model:
-        done = repo.run("fix", "--json", model=model.environ)
-        asked = model.script.requests
-    assert (done.code, done.json["outcome"]) == (0, "pass"), done.err
-    assert statuses(repo, done.json) == {
+        run = repo.run("fix", "--json", model=model.environ)
+        requests = model.script.requests
+    assert (run.code, run.json["outcome"]) == (0, "pass"), run.err
+    assert statuses(repo, run.json) == {
         "review": "DONE", "review-checks": "DONE", "fix": "DONE", "fix-until": "DONE", "fix-until-checks": "DONE",
         "fix-b": "DONE", "fix-until-b": "DONE", "fix-until-b-checks": "DONE",
     }  # fmt: skip
-    assert "src/load.py:2: failure" in asked[0].all_text
-    assert [file["path"] for file in done.json["change"]["files"]] == ["src/load.py"]
-    first, second, third = rounds(repo, done.json)
+    assert "src/load.py:2: failure" in requests[0].all_text
+    assert [file["path"] for file in run.json["change"]["files"]] == ["src/load.py"]
+    first, second, third = rounds(repo, run.json)
     assert first.startswith("review fail 1 finding found Matches the forbidden pattern")
     assert second.startswith("fix-until fail ")
     assert third.startswith(
         "fix-until-b pass 0 new, 0 still open, 1 fixed fixed Matches the forbidden pattern"
     )
-    assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
-    assert done.json["agent_authored"] == {
+    assert set(run.json["cost"]["by_node"]) == {"fix", "fix-b"}
+    assert run.json["agent_authored"] == {
         "decision": True,
         "hints": [{"code": "run_agent", "agent": "fixer"}],
     }
@@ -191,19 +197,19 @@ def test_neither_an_agent_that_changes_nothing_nor_a_gate_that_looks_at_nothing_
     repo.write(".vibe-gate/workflows/fix.toml", FIX.replace('when = "review.failed"\n', ""))
     repo.commit("Whatever the review says")
     with answering(says("Nothing to do.")) as model:
-        done = repo.run("fix", model=model.environ)
+        run = repo.run("fix", model=model.environ)
     stages = [
         row.partition(" · ")[0].split(None, 1)[1]
-        for row in done.out.splitlines()
+        for row in run.out.splitlines()
         if row.startswith("stage")
     ]
-    assert (done.code, done.out.splitlines()[0]) == (
+    assert (run.code, run.out.splitlines()[0]) == (
         0,
         "· NOTHING REVIEWED · no criterion applies to this change",
-    ), done.out
+    ), run.out
     assert stages == ["review: nothing", "fix: unchanged", "fix-until: nothing"]
-    shown = vibe_gate("viz", "--layout", "list", cwd=repo.path, environ=repo.environ).out
-    assert "DONE unchanged  fix " in shown and "DONE nothing    fix-until " in shown
+    graph_list = vibe_gate("viz", "--layout", "list", cwd=repo.path, environ=repo.environ).out
+    assert "DONE unchanged  fix " in graph_list and "DONE nothing    fix-until " in graph_list
     page = asyncio.run(
         page_of(read_bundle(next(repo.path.glob(".vibe-artifacts/*/*/summary.json")).parent))
     )
@@ -223,23 +229,23 @@ def test_a_loop_that_cannot_pass_ends_with_its_reason(repo, contents, reason):
     with answering(
         *(step for content in contents for step in writes("src/load.py", content))
     ) as model:
-        done = repo.run("fix", model=model.environ)
-    assert (done.code, f": {reason}" in done.out) == (1, True), done.out + done.err
+        run = repo.run("fix", model=model.environ)
+    assert (run.code, f": {reason}" in run.out) == (1, True), run.out + run.err
 
 
 @pytest.mark.slow
 def test_a_loop_in_python_that_does_not_pass_is_no_pass(repo):
     steps = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", WORSE.format(2)))
     with answering(*steps) as model:
-        done = repo.run("loop", model=model.environ)
-    assert (done.code, "fix-b: capped after 2 of 2" in done.out) == (3, True), done.out + done.err
+        run = repo.run("loop", model=model.environ)
+    assert (run.code, "fix-b: capped after 2 of 2" in run.out) == (3, True), run.out + run.err
 
 
 @pytest.mark.slow
 def test_apply_puts_the_change_into_the_working_tree(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
-    assert (done.code, (repo.path / "src/load.py").read_text()) == (0, FIXED), done.err
+        run = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
+    assert (run.code, (repo.path / "src/load.py").read_text()) == (0, FIXED), run.err
 
 
 @pytest.mark.slow
@@ -247,10 +253,10 @@ def test_apply_puts_the_change_into_the_working_tree(repo):
 def test_apply_leaves_what_steers_agents_to_a_person(repo):
     planted = ToolUse("Bash", {"command": "mkdir .claude && echo '{}' > .claude/settings.json"})
     with answering(Turn(planted), *writes("src/load.py", FIXED)) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
-    assert "look at   .claude/settings.json: affects agents" in done.out
+        run = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
+    assert "look at   .claude/settings.json: affects agents" in run.out
     assert (
-        done.code,
+        run.code,
         (repo.path / ".claude").exists(),
         "TODO" in (repo.path / "src/load.py").read_text(),
     ) == (
@@ -278,9 +284,9 @@ def test_no_later_gate_takes_a_fail_about_the_same_files_back(repo, command, whe
     )
     repo.commit("Two gates")
     repo.git("stash", "pop", "-q")
-    asked = ("run", "two") if command == "run" else ("review", "--workflow", "two")
-    done = vibe_gate(*asked, cwd=repo.path, environ=repo.environ)
-    assert (done.code, "✗ FAIL" in done.out) == (1, True), done.out + done.err
+    argv = ("run", "two") if command == "run" else ("review", "--workflow", "two")
+    result = vibe_gate(*argv, cwd=repo.path, environ=repo.environ)
+    assert (result.code, "✗ FAIL" in result.out) == (1, True), result.out + result.err
 
 
 @pytest.mark.slow
@@ -295,24 +301,24 @@ def test_a_repair_that_nobody_judged_is_no_pass(repo):
     repo.commit("Not judged again")
     repo.git("stash", "pop", "-q")
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = repo.run("unproven", "--apply", model=model.environ)
-    last = done.out.partition("\nchanged")[2]
+        run = repo.run("unproven", "--apply", model=model.environ)
+    last = run.out.partition("\nchanged")[2]
     assert "made.patch" in last and "(not applied: the run did not pass)" in " ".join(
         last.split()
-    ), done.out
-    assert "git apply" not in done.out
-    assert (done.code, "first: fail, and what changed since was not judged" in done.out) == (
+    ), run.out
+    assert "git apply" not in run.out
+    assert (run.code, "first: fail, and what changed since was not judged" in run.out) == (
         3,
         True,
-    ), done.out
+    ), run.out
     assert "TODO" in (repo.path / "src/load.py").read_text()
 
 
 def test_a_run_that_must_ask_a_person_and_cannot_waits(repo):
     with answering(says("never asked")) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive", model=model.environ)
-    assert done.code == 3 and "vibe-gate: blocked: fixer. `vibe-gate resume 20" in done.err
-    assert "--approve fixer`" in done.err and "`--deny fixer`" in done.err
+        run = repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive", model=model.environ)
+    assert run.code == 3 and "vibe-gate: blocked: fixer. `vibe-gate resume 20" in run.err
+    assert "--approve fixer`" in run.err and "`--deny fixer`" in run.err
     assert model.script.requests == []
 
 
@@ -320,13 +326,13 @@ def test_a_run_that_must_ask_a_person_and_cannot_waits(repo):
 def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_rest_for_later(
     repo,
 ):
-    def asked(typed: bytes) -> tuple[int, str]:
+    def answer_prompt(typed: bytes) -> tuple[int, str]:
         environ = {**repo.environ, **model.environ}
         return on_a_terminal(repo.path, environ, "run", "unjudged", "--interactive", typed=typed)
 
     with answering(says("Fine.")) as model:
-        code, text = asked(b"what?\ny\nq\n")
-        denied = asked(b"n\n")
+        code, text = answer_prompt(b"what?\ny\nq\n")
+        denied = answer_prompt(b"n\n")
     assert (
         code,
         "stage look waits for you\r\n  agent   reviewer (isolation none)\r\n" in text,
@@ -345,23 +351,23 @@ def test_a_pipe_that_git_would_wait_for_ends_the_stage_and_seals_the_run(repo):
     with answering(
         Turn(ToolUse("Bash", {"command": "mkfifo src/.gitignore"})), says("Done.")
     ) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Go.", model=model.environ)
-    assert (done.code, "fixer: src/.gitignore is a pipe or device" in done.out) == (3, True), (
-        done.out + done.err
+        run = repo.run("--agent", "fixer", "--prompt", "Go.", model=model.environ)
+    assert (run.code, "fixer: src/.gitignore is a pipe or device" in run.out) == (3, True), (
+        run.out + run.err
     )
     assert "incomplete" not in vibe_gate("bundles", "list", cwd=repo.path, environ=repo.environ).out
 
 
 @pytest.mark.parametrize(
-    ("argv", "why"),
+    ("argv", "sentence"),
     [
         (("gate",), "did you mean 'gates'"),
         (("--agent", "fixer", "--prompt", " "), "The prompt is empty"),
     ],
 )
-def test_a_run_that_cannot_be_meant_is_refused(repo, argv, why):
-    done = repo.run(*argv)
-    assert (done.code, why in done.err) == (2, True), done.err
+def test_a_run_that_cannot_be_meant_is_refused(repo, argv, sentence):
+    run = repo.run(*argv)
+    assert (run.code, sentence in run.err) == (2, True), run.err
 
 
 ASKED = """\
@@ -394,15 +400,15 @@ def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_
     )
     better = FIXED.replace("read()", "read().strip()")
     with answering(failed, *writes("src/load.py", better), passes("done")) as model:
-        done = repo.run("fix", model=model.environ)
-    assert (done.code, model.script.finished) == (0, True), done.out + done.err
+        run = repo.run("fix", model=model.environ)
+    assert (run.code, model.script.finished) == (0, True), run.out + run.err
     assert (
         "| [open] src/load.py:2: failure: A TODO is left. [done]"
         in model.script.requests[1].all_text
     )
     stages = [
         row.partition(" · ")[0]
-        for row in done.out.splitlines()
+        for row in run.out.splitlines()
         if row.startswith("stage") and "$0.000" in row
     ]
     assert stages == ["stage     review: fail", "stage     fix: pass", "stage     fix-until: pass"]
@@ -411,13 +417,12 @@ def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_
 @pytest.mark.slow
 def test_a_review_with_a_workflow_judges_the_change_as_it_is_and_offers_the_repair(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
-        done = vibe_gate(
+        review = vibe_gate(
             "review", "--workflow", "fix", cwd=repo.path, environ={**repo.environ, **model.environ}
         )
-    assert (done.code, done.out.splitlines()[0]) == (1, "✗ FAIL · clean: no-todo failed (must)"), (
-        done.out
-    )
-    assert "changed   1 file +1 −1 · src/load.py" in done.out
+    assert review.code == 1, review.out
+    assert review.out.splitlines()[0] == "✗ FAIL · clean: no-todo failed (must)", review.out
+    assert "changed   1 file +1 −1 · src/load.py" in review.out
     assert [run.author for run in find_bundles(repo.path)] == ["human"]  # whose change was judged
 
 
@@ -427,20 +432,20 @@ def test_the_markdown_of_a_review_has_the_patch_of_its_agents(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
         vibe_gate(*review, cwd=repo.path, environ={**repo.environ, **model.environ})
     text = (repo.path / ".git/report.md").read_text()
-    _, _, made = text.partition("What agents changed: diffs of 1 file")
-    assert "src/load.py` (+1 −1)" in made and "TODO" in made
+    _, _, changes_text = text.partition("What agents changed: diffs of 1 file")
+    assert "src/load.py` (+1 −1)" in changes_text and "TODO" in changes_text
 
 
 @pytest.mark.slow
 def test_a_workflow_without_rubrics_gives_a_review_no_verdict(repo):
     with answering(says("Fine."), *writes("src/load.py", FIXED)) as model:
         argv = ("review", "--workflow", "unjudged", "--json")
-        done = vibe_gate(*argv, cwd=repo.path, environ={**repo.environ, **model.environ})
-    assert (done.code, done.json["outcome"], done.json["workflow"]) == (
+        review = vibe_gate(*argv, cwd=repo.path, environ={**repo.environ, **model.environ})
+    assert (review.code, review.json["outcome"], review.json["workflow"]) == (
         3,
         "inconclusive",
         "unjudged",
-    ), done.err
+    ), review.err
 
 
 PYTHON = """\
@@ -468,40 +473,40 @@ async def steps(wf):
 @pytest.mark.slow
 def test_python_stages_run_side_by_side_and_give_their_results(repo):
     with answering(says("Fine."), says("Fine."), *writes("src/load.py", FIXED)) as model:
-        done = repo.run("python", "--json", model=model.environ)
-    assert (done.code, done.json["outcome"]) == (0, "pass"), done.err
-    edges = {tuple(edge) for edge in graph(repo, done.json)["edges"]}
+        run = repo.run("python", "--json", model=model.environ)
+    assert (run.code, run.json["outcome"]) == (0, "pass"), run.err
+    edges = {tuple(edge) for edge in graph(repo, run.json)["edges"]}
     assert {("look-a", "fix"), ("look-b", "fix"), ("fix", "fix-judge")} <= edges
     assert ("look-a", "look-b") not in edges
-    problems, names = find_problems(repo.path / done.json["bundle"])
+    problems, names = find_problems(repo.path / run.json["bundle"])
     assert problems == [] and {"receipt", "receipt-statement", "turn-hook"} <= names
-    (fix,) = [node for node in graph(repo, done.json)["nodes"] if node["id"] == "fix"]
+    (fix,) = [node for node in graph(repo, run.json)["nodes"] if node["id"] == "fix"]
     assert (fix["stage"], fix["config"]["isolation"], fix["last"]["files"]) == ("fix", "clone", 1)
     assert fix["last"]["message"] and fix["last"]["status"] == "done"
 
 
 def test_an_error_of_a_python_workflow_names_its_line(repo):
-    done = repo.run("broken")
-    said = "! ERROR · .vibe-gate/workflows/broken.py:5: ValueError: no luck"
-    assert (done.code, done.out.splitlines()[0], done.out.count("no luck")) == (3, said, 1)
+    run = repo.run("broken")
+    first_line = "! ERROR · .vibe-gate/workflows/broken.py:5: ValueError: no luck"
+    assert (run.code, run.out.splitlines()[0], run.out.count("no luck")) == (3, first_line, 1)
 
 
 def test_a_python_workflow_that_does_not_load_is_a_mistake_of_its_line(repo):
-    done = repo.run("unloadable")
-    assert (done.code, done.err.splitlines()[-1]) == (
+    run = repo.run("unloadable")
+    assert (run.code, run.err.splitlines()[-1]) == (
         2, "vibe-gate: .vibe-gate/workflows/unloadable.py:1: ModuleNotFoundError: No module named 'nothing_like_that'",
     )  # fmt: skip
 
 
 @pytest.mark.slow
 def test_a_change_of_the_working_tree_meanwhile_keeps_the_patch_from_being_applied(repo):
-    def meddle(asked: MessagesRequest) -> Turn:
+    def meddle(request: MessagesRequest) -> Turn:
         repo.write("src/other.py", "X = 1\n")
         return says("Done.")
 
     with answering(writes("src/load.py", FIXED)[0], meddle) as model:
-        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
-    assert (done.code, "made.patch" in done.err) == (5, True), done.err
+        run = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
+    assert (run.code, "made.patch" in run.err) == (5, True), run.err
     assert (repo.path / "src/load.py").read_text() != FIXED
 
 
@@ -516,16 +521,16 @@ def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path
     message = Turn(*(ToolUse("Write", {"file_path": path, "content": "x\n"}) for path in paths))
     with answering(message, says("Done.")) as model:
         argv = ("--agent", level, "--prompt", "Go.", "--definitions", "worktree")
-        done = repo.run(*argv, model=model.environ)
+        run = repo.run(*argv, model=model.environ)
     results = model.script.requests[1].tool_results
     assert [result.is_error for result in results] == [True, True, True, True, False], (
-        done.err + done.out
+        run.err + run.out
     )
-    assert "changed   1 file +1 −0 · inside.txt" in done.out
-    assert GITHUB_TOKEN[:8] not in done.out
+    assert "changed   1 file +1 −0 · inside.txt" in run.out
+    assert GITHUB_TOKEN[:8] not in run.out
     assert (
-        f"{level}: 4 tool calls refused: Write /" in done.out
-        and ", Write .git/hooks/pre-commit, " in done.out
+        f"{level}: 4 tool calls refused: Write /" in run.out
+        and ", Write .git/hooks/pre-commit, " in run.out
     )
     assert not (tmp_path / "outside.txt").exists()
 
@@ -535,7 +540,7 @@ def test_a_stage_in_another_repository_works_in_a_clone_of_that_one(repo, tmp_pa
     other = WorkingRepo(tmp_path / "other", environ)
     before = other.state(), repo.state()
     with answering(*writes("src/new.py", "X = 1\n")) as model:
-        done = repo.run("elsewhere", "--json", model=model.environ)
-    assert (done.code, (other.state(), repo.state())) == (0, before), done.err
-    turn = repo.path / done.json["bundle"] / "nodes/over.there/turn-001/turn.patch"
+        run = repo.run("elsewhere", "--json", model=model.environ)
+    assert (run.code, (other.state(), repo.state())) == (0, before), run.err
+    turn = repo.path / run.json["bundle"] / "nodes/over.there/turn-001/turn.patch"
     assert b"+X = 1" in turn.read_bytes()

@@ -49,7 +49,7 @@ class History:
                 json.dumps({"ts": self.now * 1000, "event": {"session_id": session, **data}}) + "\n"
             )
 
-    def asked(self, session: str, text: str) -> None:
+    def add_prompt(self, session: str, text: str) -> None:
         self.event(session, hook_event_name="UserPromptSubmit", prompt=text)
 
     def edit(self, path: str, text: str, by: str = PERSON, tool: str = "Edit") -> None:
@@ -58,8 +58,8 @@ class History:
         self.repo.write(path, text)
         new = self.lines(path)
         came = match_lines(old, new)
-        known = self.typed.get(path, [])
-        self.typed[path] = [known[at] if at >= 0 else by for at in came]
+        typists = self.typed.get(path, [])
+        self.typed[path] = [typists[at] if at >= 0 else by for at in came]
         if by == PERSON:
             self.now += 60
             return
@@ -70,13 +70,15 @@ class History:
         elif before is None:
             answer["type"] = "create"
         place = str(self.repo.path / path)
-        asked = {"file_path": place, "content": lf[1]} if tool == "Write" else {"file_path": place}
+        tool_input = (
+            {"file_path": place, "content": lf[1]} if tool == "Write" else {"file_path": place}
+        )
         self.event(
             session=by,
             hook_event_name="PostToolUse",
             tool_name=tool,
             tool_use_id=f"toolu_{self.now}",
-            tool_input=asked,
+            tool_input=tool_input,
             tool_response=answer,
         )
 
@@ -122,7 +124,7 @@ class History:
         with open_repository(self.repo.path, read_environment(self.repo.environ)) as repository:
             return line_origins(repository, [self.repo.path], revision, path, lines)
 
-    def told(self, path: str, revision: str = "HEAD") -> list[str]:
+    def authors_of_lines(self, path: str, revision: str = "HEAD") -> list[str]:
         """Of each line the session, or "person", or "unknown"."""
         return [origin.session or origin.by for origin in self.origins(path, revision)]
 
@@ -139,13 +141,13 @@ def forty_commits(history: History, chance) -> int:
     """
     rewritten = 0
     for path in ("one.py", "two.py", "three.py"):
-        history.put(path, 0, *_some(chance, PERSON, 25))
+        history.put(path, 0, *_draw_lines(chance, PERSON, 25))
     history.commit("First")
     for number in range(2, 41):
         path = chance.choice([*history.typed])
         for by in chance.sample([PERSON, *AGENTS], chance.randint(1, 3)):
             if by != PERSON:
-                history.asked(by, f"Change {path}, please ({number})")
+                history.add_prompt(by, f"Change {path}, please ({number})")
             for _ in range(chance.randint(1, 4)):
                 _typed(history, chance, path, by)
         if number % 10 == 3:
@@ -173,7 +175,7 @@ def forty_commits(history: History, chance) -> int:
     return rewritten
 
 
-def _some(chance, by: str, most: int = 8) -> list[str]:
+def _draw_lines(chance, by: str, most: int = 8) -> list[str]:
     """Lines, a third of which everybody types."""
     return [
         chance.choice(COMMON)
@@ -187,7 +189,7 @@ def _typed(history: History, chance, path: str, by: str) -> None:
     now = history.lines(path)
     at = chance.randrange(len(now) + 1)
     instead = chance.choice([0, 0, 0, 1, 2]) if len(now) > 20 else 0
-    history.put(path, at, *_some(chance, by), by=by, instead=instead)
+    history.put(path, at, *_draw_lines(chance, by), by=by, instead=instead)
 
 
 def _formatted(history: History, path: str) -> None:
@@ -224,9 +226,9 @@ def _rebased(history: History, chance, number: int) -> None:
     history.commit(f"Commit {number}")
     branch = history.repo.git("branch", "--show-current")
     before = {path: list(by) for path, by in history.typed.items()}
-    kept = len(before[first])
+    old_count = len(before[first])
     history.git("checkout", "-q", "-b", f"topic{number}")
-    history.put(first, 0, *_some(chance, AGENTS[0]), by=AGENTS[0])
+    history.put(first, 0, *_draw_lines(chance, AGENTS[0]), by=AGENTS[0])
     history.commit("Topic, first")
     _typed(history, chance, second, AGENTS[1])
     _typed(history, chance, second, PERSON)
@@ -234,14 +236,14 @@ def _rebased(history: History, chance, number: int) -> None:
     topic = {path: list(by) for path, by in history.typed.items()}
     history.git("checkout", "-q", branch)
     history.typed = before
-    history.put(first, len(history.lines(first)), *_some(chance, PERSON))
+    history.put(first, len(history.lines(first)), *_draw_lines(chance, PERSON))
     history.commit("Meanwhile")
     main = list(history.typed[first])
     history.git("checkout", "-q", f"topic{number}")
     history.git("rebase", "-q", branch)
     history.git("checkout", "-q", branch)
     history.git("merge", "-q", "--ff-only", f"topic{number}")
-    added = len(topic[first]) - kept
+    added = len(topic[first]) - old_count
     history.typed[first] = topic[first][:added] + main
     history.typed[second] = topic[second]
 

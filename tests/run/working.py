@@ -66,9 +66,9 @@ class WorkingRepo(Repo):
         return (self.git("rev-parse", "HEAD"), self.git("for-each-ref"), index, files, texts)
 
 
-def writes(path: str, content: str, said: str = "Done.") -> tuple[StepOrFunction, ...]:
+def writes(path: str, content: str, last_message: str = "Done.") -> tuple[StepOrFunction, ...]:
     """An agent that writes one file, wherever it works, and ends."""
-    return (Turn(ToolUse("Write", {"file_path": path, "content": content})), says(said))
+    return (Turn(ToolUse("Write", {"file_path": path, "content": content})), says(last_message))
 
 
 def says(text: str) -> Turn:

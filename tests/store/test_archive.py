@@ -49,8 +49,8 @@ def other(tmp_path: Path) -> Path:
 
 def bundles(root: Path) -> dict[str, bytes]:
     """All files of the store but the marks of its writers."""
-    found = tree(root / ".vibe-artifacts")
-    return {name: data for name, data in found.items() if not name.endswith(".lock")}
+    files = tree(root / ".vibe-artifacts")
+    return {name: data for name, data in files.items() if not name.endswith(".lock")}
 
 
 def exported(root: Path) -> Path:
@@ -82,10 +82,10 @@ def entry(
     return info, data
 
 
-def refused(root: Path, path: Path, why: str, provenance: Provenance = NOW) -> None:
+def assert_refused(root: Path, path: Path, sentence: str, provenance: Provenance = NOW) -> None:
     """The archive is refused with one sentence, and nothing of it stays."""
     before = tree(root)
-    with pytest.raises(IntegrityError, match=why) as caught:
+    with pytest.raises(IntegrityError, match=sentence) as caught:
         import_bundles(root, path, provenance)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith("Nothing was imported.")
@@ -100,8 +100,8 @@ def test_runs_come_back_byte_for_byte(
     tmp_path: Path, store: Store, run: RunRecorder, other: Path
 ) -> None:
     sealed(store, "q")
-    done = import_bundles(other, exported(tmp_path), NOW)
-    assert len(done.runs) == 2
+    imported = import_bundles(other, exported(tmp_path), NOW)
+    assert len(imported.runs) == 2
     assert bundles(other) == bundles(tmp_path)
     assert verify_bundles(other, NOW).is_sound
 
@@ -148,9 +148,9 @@ def test_a_store_that_another_tar_packed_comes_in_with_its_gzips(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
     store_folder = tmp_path / ".vibe-artifacts"
-    own = tmp_path / "own.tar.xz"
-    subprocess.run(["tar", "cJf", own, "--exclude=.lock", "-C", store_folder, KEY], check=True)
-    assert import_bundles(other, own, NOW).runs == (place("", run),)
+    archive = tmp_path / "own.tar.xz"
+    subprocess.run(["tar", "cJf", archive, "--exclude=.lock", "-C", store_folder, KEY], check=True)
+    assert import_bundles(other, archive, NOW).runs == (place("", run),)
     assert bundles(other) == bundles(tmp_path)
 
 
@@ -191,8 +191,8 @@ def test_importing_twice_says_so_and_changes_nothing(
     path = exported(tmp_path)
     import_bundles(other, path, NOW)
     before = tree(other)
-    done = import_bundles(other, path, NOW)
-    assert (done.runs, done.already) == ((), (place("", run),))
+    second = import_bundles(other, path, NOW)
+    assert (second.runs, second.already) == ((), (place("", run),))
     assert tree(other) == before
 
 
@@ -202,7 +202,7 @@ def test_a_run_that_is_here_with_other_content_is_never_overwritten(
     path = exported(tmp_path)
     import_bundles(other, path, NOW)
     (other / ".vibe-artifacts" / KEY / run.run_id / "run.json").write_text("mine")
-    refused(other, path, "with other content")
+    assert_refused(other, path, "with other content")
 
 
 def test_only_sound_runs_that_ended_are_exported(
@@ -227,7 +227,7 @@ def test_a_run_that_never_began_is_neither_exported_nor_imported(
         if not member[0].name.endswith("/run.json")
     ]
     (tmp_path / "all.tar.xz").unlink()
-    refused(other, packed(tmp_path / "b.tar.xz", members), "has no run.json|it is missing")
+    assert_refused(other, packed(tmp_path / "b.tar.xz", members), "has no run.json|it is missing")
     bare = tmp_path / ".vibe-artifacts" / KEY / "20260102T030405678Z-00000000"
     bare.mkdir()
     with pytest.raises(UsageError, match="never began"):
@@ -243,7 +243,7 @@ def test_a_run_that_did_not_end_is_neither_exported_nor_imported(
         for member in unpacked(path)
         if not member[0].name.endswith(f"{run.run_id}/summary.json")
     ]
-    refused(
+    assert_refused(
         other,
         packed(tmp_path / "b.tar.xz", unsealed),
         "did not end, and only runs that ended are imported",
@@ -267,7 +267,7 @@ RUN_ID = "20260102T030405678Z-00000000"
 
 
 @pytest.mark.parametrize(
-    ("member", "why"),
+    ("member", "sentence"),
     [
         (entry("/etc/passwd"), "is not a file of a bundle"),
         (entry(f"{KEY}/{RUN_ID}/../../x"), "is not a file of a bundle"),
@@ -292,10 +292,14 @@ RUN_ID = "20260102T030405678Z-00000000"
     ],
 )
 def test_whatever_is_not_a_plain_file_of_a_bundle_is_refused(
-    tmp_path: Path, run: RunRecorder, other: Path, member: tuple[tarfile.TarInfo, bytes], why: str
+    tmp_path: Path,
+    run: RunRecorder,
+    other: Path,
+    member: tuple[tarfile.TarInfo, bytes],
+    sentence: str,
 ) -> None:
     members = unpacked(exported(tmp_path))
-    refused(other, packed(tmp_path / "b.tar.xz", [*members, member]), why)
+    assert_refused(other, packed(tmp_path / "b.tar.xz", [*members, member]), sentence)
 
 
 def changed(tmp_path: Path, name: str, data: bytes) -> Path:
@@ -307,7 +311,7 @@ def changed(tmp_path: Path, name: str, data: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "why"),
+    ("name", "data", "sentence"),
     [
         (".bin", b"other bytes", "do not match the hash"),
         ("change.patch", b"another", "changed after sealing"),
@@ -316,13 +320,13 @@ def changed(tmp_path: Path, name: str, data: bytes) -> Path:
     ],
 )
 def test_a_run_that_verify_would_call_corrupt_is_refused(
-    tmp_path: Path, run: RunRecorder, other: Path, name: str, data: bytes, why: str
+    tmp_path: Path, run: RunRecorder, other: Path, name: str, data: bytes, sentence: str
 ) -> None:
-    refused(other, changed(tmp_path, name, data), why)
+    assert_refused(other, changed(tmp_path, name, data), sentence)
 
 
 @pytest.mark.parametrize(
-    ("packed_content", "why"),
+    ("packed_content", "sentence"),
     [
         (gzip.compress(b"0" * 20_000_000, mtime=0), "cannot be unpacked"),
         (b"no gzip", "cannot be unpacked"),
@@ -330,13 +334,13 @@ def test_a_run_that_verify_would_call_corrupt_is_refused(
     ],
 )
 def test_a_gzip_in_an_archive_is_refused_unless_it_holds_its_content(
-    tmp_path: Path, run: RunRecorder, other: Path, packed_content: bytes, why: str
+    tmp_path: Path, run: RunRecorder, other: Path, packed_content: bytes, sentence: str
 ) -> None:
     content = next(run.directory.glob("files/*/*.gz"))
     path = f"{KEY}/{run.run_id}/{content.relative_to(run.directory)}"
     members = [m for m in unpacked(exported(tmp_path)) if m[0].name != path.removesuffix(".gz")]
     archive = packed(tmp_path / "b.tar.xz", [*members, entry(path, packed_content)])
-    refused(other, archive, why)
+    assert_refused(other, archive, sentence)
 
 
 def test_a_content_and_its_gzip_are_one_name_twice(
@@ -345,38 +349,38 @@ def test_a_content_and_its_gzip_are_one_name_twice(
     content = next(run.directory.glob("files/*/*.gz"))
     path = f"{KEY}/{run.run_id}/{content.relative_to(run.directory)}"
     members = [*unpacked(exported(tmp_path)), entry(path, content.read_bytes())]
-    refused(other, packed(tmp_path / "b.tar.xz", members), "in it twice")
+    assert_refused(other, packed(tmp_path / "b.tar.xz", members), "in it twice")
 
 
 def test_a_name_twice_or_in_other_case_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
     members = unpacked(exported(tmp_path))
-    refused(other, packed(tmp_path / "b.tar.xz", [*members, members[0]]), "in it twice")
+    assert_refused(other, packed(tmp_path / "b.tar.xz", [*members, members[0]]), "in it twice")
     upper = entry(members[0][0].name.replace(KEY, KEY.upper()), members[0][1])
-    refused(other, packed(tmp_path / "c.tar.xz", [*members, upper]), "only in case")
+    assert_refused(other, packed(tmp_path / "c.tar.xz", [*members, upper]), "only in case")
     (other / ".vibe-artifacts" / KEY.upper()).mkdir(parents=True)
-    refused(other, tmp_path / "all.tar.xz", "in other case")
+    assert_refused(other, tmp_path / "all.tar.xz", "in other case")
 
 
 def test_an_archive_that_was_cut_or_goes_on_or_is_none_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
-    whole = exported(tmp_path).read_bytes()
+    packed_bytes = exported(tmp_path).read_bytes()
     for number, data in enumerate(
         [
             b"",
             b"PK\3\4",
-            gzip.compress(whole),
+            gzip.compress(packed_bytes),
             lzma.compress(b"no tar" * 200),
-            whole[: len(whole) // 2],
-            whole[:-4],
-            whole + b"more",
+            packed_bytes[: len(packed_bytes) // 2],
+            packed_bytes[:-4],
+            packed_bytes + b"more",
         ]
     ):
         path = tmp_path / f"{number}.tar.xz"
         path.write_bytes(data)
-        refused(other, path, "it (is not a whole tar.xz|is packed by gzip|goes on)")
+        assert_refused(other, path, "it (is not a whole tar.xz|is packed by gzip|goes on)")
 
 
 @pytest.mark.parametrize(
@@ -389,9 +393,9 @@ def test_a_bomb_ends_at_the_header_that_announces_it(
     info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")
     info.type, info.size = kind, 1 << 30
     header = info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
-    whole = lzma.compress(header + os.urandom(1 << 16))
-    (tmp_path / "bomb.tar.xz").write_bytes(whole[:-100])
-    refused(
+    bomb = lzma.compress(header + os.urandom(1 << 16))
+    (tmp_path / "bomb.tar.xz").write_bytes(bomb[:-100])
+    assert_refused(
         other,
         tmp_path / "bomb.tar.xz",
         "unpacks to more|more than 4,096 bytes|a folder with content",
@@ -403,7 +407,7 @@ def test_bytes_that_no_header_announces_are_counted(tmp_path: Path, other: Path)
     info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")
     data = info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(100 << 20)
     (tmp_path / "bomb.tar.xz").write_bytes(lzma.compress(data, preset=0))
-    refused(other, tmp_path / "bomb.tar.xz", "unpacks to more")
+    assert_refused(other, tmp_path / "bomb.tar.xz", "unpacks to more")
 
 
 def test_an_archive_that_wants_gigabytes_of_memory_is_refused(
@@ -416,7 +420,7 @@ def test_an_archive_that_wants_gigabytes_of_memory_is_refused(
     data[16] = 40  # 4 GiB
     data[end : end + 4] = zlib.crc32(data[12:end]).to_bytes(4, "little")
     path.write_bytes(data)
-    refused(other, path, "needs more than 134,217,728 bytes of memory")
+    assert_refused(other, path, "needs more than 134,217,728 bytes of memory")
 
 
 def test_where_git_tracks_the_store_or_it_is_a_link_nothing_is_imported(

@@ -20,7 +20,7 @@ SESSION = "0f3c9a1e-1111-2222-3333-444455556666"
 KEY = "sk-ant-api03-" + "Zq7" * 31 + "AA"
 
 
-def asked(text: str) -> dict[str, str]:
+def prompt_event(text: str) -> dict[str, str]:
     return {"hook_event_name": "UserPromptSubmit", "prompt": text}
 
 
@@ -42,30 +42,30 @@ def capture(common: Path, root: Path, *events: object, at: int = 0, session: str
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "events.ndjson").open("a") as file:
         file.writelines(
-            json.dumps({"ts": TS + at + n, "event": one}) + "\n" for n, one in enumerate(events)
+            json.dumps({"ts": TS + at + n, "event": event}) + "\n" for n, event in enumerate(events)
         )
     shelf = open_store(root, Redactor({}), lambda: NOW).captures()
     captures.fold_captures(open_state(common), shelf, Redactor({}), NOW)
 
 
-def shown(*roots: Path, session: str = SESSION) -> list[tuple[int, str]]:
-    return [(one.turn, one.text) for one in prompts_of(roots, session)]
+def list_prompts(*roots: Path, session: str = SESSION) -> list[tuple[int, str]]:
+    return [(prompt.turn, prompt.text) for prompt in prompts_of(roots, session)]
 
 
 def test_prompts_of_all_working_trees_come_in_order_redacted(tmp_path: Path) -> None:
-    common, one, two = tmp_path, tmp_path / "one", tmp_path / "two"
+    common, first_tree, second_tree = tmp_path, tmp_path / "one", tmp_path / "two"
     capture(
         common,
-        one,
+        first_tree,
         {"hook_event_name": "SessionStart"},
-        asked("rename f"),
+        prompt_event("rename f"),
         wrote("x"),
-        asked(f"use {KEY}"),
+        prompt_event(f"use {KEY}"),
     )
-    capture(common, two, asked("and the tests"), at=100)
-    capture(common, one, asked("thanks"), asked(" "), at=200)
-    capture(common, one, asked("another session's"), session="0f3c9a1e-0000")
-    first, second, third, fourth = prompts_of([one, two], SESSION)
+    capture(common, second_tree, prompt_event("and the tests"), at=100)
+    capture(common, first_tree, prompt_event("thanks"), prompt_event(" "), at=200)
+    capture(common, first_tree, prompt_event("another session's"), session="0f3c9a1e-0000")
+    first, second, third, fourth = prompts_of([first_tree, second_tree], SESSION)
     assert (first.agent, first.session, first.turn, first.text) == (
         "claude",
         SESSION,
@@ -76,33 +76,33 @@ def test_prompts_of_all_working_trees_come_in_order_redacted(tmp_path: Path) -> 
     assert second.text.startswith("use ")
     assert KEY not in second.text
     assert [third.text, fourth.text, fourth.turn] == ["and the tests", "thanks", 4]
-    assert shown(two) == [(1, "and the tests")]
-    assert shown(one, session="unknown") == shown(tmp_path / "nowhere") == []
+    assert list_prompts(second_tree) == [(1, "and the tests")]
+    assert list_prompts(first_tree, session="unknown") == list_prompts(tmp_path / "nowhere") == []
 
 
 def test_damaged_events_cost_no_other_and_unfinished_ones_wait(tmp_path: Path) -> None:
-    capture(tmp_path, tmp_path, asked("one"), asked("two"), asked("three"))
+    capture(tmp_path, tmp_path, prompt_event("one"), prompt_event("two"), prompt_event("three"))
     (folder,) = (tmp_path / ".vibe-artifacts/captures").iterdir()
     events = folder / "events.jsonl"
     first, second, third = events.read_bytes().splitlines(keepends=True)
     events.write_bytes(
         first + second.replace(b'"prompt":"two"', b'"prompt":["tw]') + third + third[:-9]
     )
-    assert shown(tmp_path) == [(1, "one"), (2, "three")]
+    assert list_prompts(tmp_path) == [(1, "one"), (2, "three")]
     for damage in (b"\xff", b'{"schema":1}', b""):
         (folder / "meta.json").write_bytes(damage)
-        assert shown(tmp_path) == []
+        assert list_prompts(tmp_path) == []
 
 
 def test_an_event_that_was_folded_twice_counts_once(tmp_path: Path) -> None:
     for root in (tmp_path / "one", tmp_path / "two"):
-        capture(tmp_path, root, asked("rename f"))
-    assert shown(tmp_path / "one", tmp_path / "two") == [(1, "rename f")]
+        capture(tmp_path, root, prompt_event("rename f"))
+    assert list_prompts(tmp_path / "one", tmp_path / "two") == [(1, "rename f")]
 
 
 def test_the_last_write_of_each_content_is_known(tmp_path: Path) -> None:
     blob = blob_id(b"x\n")
-    capture(tmp_path, tmp_path, wrote("x\n"), wrote("y\n"), asked("back"), wrote("x\n"))
+    capture(tmp_path, tmp_path, wrote("x\n"), wrote("y\n"), prompt_event("back"), wrote("x\n"))
     capture(tmp_path, tmp_path, wrote("x\n"), at=-500, session="earlier")
     state = open_state(tmp_path)
     assert state.captured_blobs.last_writes()[blob] == {SESSION: TS + 3, "earlier": TS - 500}

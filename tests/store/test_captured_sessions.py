@@ -21,7 +21,7 @@ WEEK = Retention(max_age_days=7, min_free_disk_mb=0)
 ONE, TWO = "5e551011-0000-4000-8000-000000000001", "0b7d2c3e-0000-4000-8000-000000000002"
 
 
-def session(root: Path, days_old: float, session_id: str = ONE, **more: Any) -> Path:
+def session(root: Path, days_old: float, session_id: str = ONE, **fields: Any) -> Path:
     updated = (NOW - days_old * DAY).astimezone(UTC).isoformat(timespec="milliseconds")
     line = json.dumps({"ts": updated, "type": "Stop", "data": {}}) + "\n"
     folder = root / ".vibe-artifacts/captures" / f"claude_20260102_030405_{session_id[:8]}"
@@ -29,7 +29,7 @@ def session(root: Path, days_old: float, session_id: str = ONE, **more: Any) -> 
     (folder / "events.jsonl").write_text(line * 3)
     meta = {"schema": 1, "agent": "claude", "session_id": session_id, "parent_session_id": None, "started_at": updated,
             "updated_at": updated, "bytes": len(line) * 3}  # fmt: skip
-    (folder / "meta.json").write_text(json.dumps(meta | more))
+    (folder / "meta.json").write_text(json.dumps(meta | fields))
     return folder
 
 
@@ -38,11 +38,11 @@ def bundles(root: Path) -> Bundles:
 
 
 def clean(root: Path, dry_run: bool = False) -> Cleaned:
-    known = bundles(root)
-    return clean_store(root, WEEK, known.provenance.now, dry_run, known.provenance)
+    store_bundles = bundles(root)
+    return clean_store(root, WEEK, store_bundles.provenance.now, dry_run, store_bundles.provenance)
 
 
-def left(root: Path) -> list[str]:
+def remaining_ids(root: Path) -> list[str]:
     return sorted(
         path.name.rpartition("_")[2] for path in (root / ".vibe-artifacts/captures").iterdir()
     )
@@ -54,10 +54,10 @@ def test_a_session_goes_by_its_recorded_age_a_month_after_the_runs_that_may_name
     session(tmp_path, 38)
     session(tmp_path, 36, TWO)
     planned = clean(tmp_path, dry_run=True)
-    assert left(tmp_path) == [TWO[:8], ONE[:8]]
-    done = clean(tmp_path)
-    assert done.sessions == planned.sessions == (f"claude_20260102_030405_{ONE[:8]}",)
-    assert left(tmp_path) == [TWO[:8]]
+    assert remaining_ids(tmp_path) == [TWO[:8], ONE[:8]]
+    cleaned = clean(tmp_path)
+    assert cleaned.sessions == planned.sessions == (f"claude_20260102_030405_{ONE[:8]}",)
+    assert remaining_ids(tmp_path) == [TWO[:8]]
 
 
 def test_a_session_stays_that_is_kept(tmp_path: Path) -> None:

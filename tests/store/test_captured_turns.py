@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_captured_prompts import SESSION, asked, capture, wrote
+from test_captured_prompts import SESSION, capture, prompt_event, wrote
 
 from vibe_gate.store.captured_heads import (
     delete_captured_session,
@@ -29,26 +29,35 @@ def store_of(root: Path) -> Path:
 
 
 def test_a_session_is_told_turn_by_turn_over_all_working_trees(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_tree, second_tree = tmp_path / "one", tmp_path / "two"
     began = BASH | {"hook_event_name": "PreToolUse"}
     refused = began | {"refused": "vibe-gate: not so."}
-    capture(tmp_path, one, wrote("0"), asked("first\nmore"), wrote("x"), BASH, began, refused)
-    capture(tmp_path, two, asked("second"), wrote("y"), at=100)
-    before, first, second = captured_turns_of([one, two], SESSION)
+    capture(
+        tmp_path,
+        first_tree,
+        wrote("0"),
+        prompt_event("first\nmore"),
+        wrote("x"),
+        BASH,
+        began,
+        refused,
+    )
+    capture(tmp_path, second_tree, prompt_event("second"), wrote("y"), at=100)
+    before, first, second = captured_turns_of([first_tree, second_tree], SESSION)
     assert [(turn.turn, turn.prompt, len(turn.calls)) for turn in (before, first, second)] == [
         (0, "", 1), (1, "first\nmore", 3), (2, "second", 1),
     ]  # fmt: skip
     assert [(call.tool, call.paths, call.failed, call.refused) for call in first.calls] == [
         ("Write", ("/r/a",), False, ""), ("Bash", (), True, ""), ("Bash", (), False, "vibe-gate: not so."),
     ]  # fmt: skip
-    assert captured_turns_of([one], "unknown") == ()
+    assert captured_turns_of([first_tree], "unknown") == ()
 
 
 def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(
     tmp_path: Path,
 ) -> None:
     root, index = tmp_path / "root", open_state(tmp_path).run_index(store_of(tmp_path / "root"))
-    capture(tmp_path, root, asked("  \n rename f "), wrote("x"), wrote("y"))
+    capture(tmp_path, root, prompt_event("  \n rename f "), wrote("x"), wrote("y"))
     capture(tmp_path, root, {"hook_event_name": "SessionStart"}, session="another", at=9)
     newest, head = list_captured_heads(root, index)
     assert (head.title, head.session, head.turns, head.files, head.asked) == (
@@ -75,12 +84,12 @@ def test_of_a_prompt_the_first_line_that_says_something_is_shown_and_not_much_of
 def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everywhere(
     tmp_path: Path,
 ) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    for root in (one, two):
-        capture(tmp_path, root, asked(f"in {root.name}"))
-    capture(tmp_path, one, asked("another"), session="0f3c0000")
-    every = list_captured_heads(one)
-    head = next(each for each in every if each.session == SESSION)
+    first_tree, second_tree = tmp_path / "one", tmp_path / "two"
+    for root in (first_tree, second_tree):
+        capture(tmp_path, root, prompt_event(f"in {root.name}"))
+    capture(tmp_path, first_tree, prompt_event("another"), session="0f3c0000")
+    every = list_captured_heads(first_tree)
+    head = next(captured_head for captured_head in every if captured_head.session == SESSION)
     for text in (
         SESSION,
         SESSION[:6],
@@ -91,9 +100,11 @@ def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everyw
         assert match_captured_heads(every, text) == [head], text
     assert len(match_captured_heads(every, "0f3c")) == 2
     assert match_captured_heads(every, "zz") == []
-    delete_captured_session([one, two], SESSION)
-    assert [each.session for each in list_captured_heads(one)] == ["0f3c0000"]
-    assert list_captured_heads(two) == []
+    delete_captured_session([first_tree, second_tree], SESSION)
+    assert [captured_head.session for captured_head in list_captured_heads(first_tree)] == [
+        "0f3c0000"
+    ]
+    assert list_captured_heads(second_tree) == []
 
 
 DAMAGED = ('{"ts": 1, "type": "PostToolUse", "data": []}', "[" * 9, '{"type": "UserPromptSubmit"')
@@ -101,7 +112,7 @@ DAMAGED = ('{"ts": 1, "type": "PostToolUse", "data": []}', "[" * 9, '{"type": "U
 
 @pytest.mark.parametrize("line", DAMAGED)
 def test_damaged_events_cost_no_other(tmp_path: Path, line: str) -> None:
-    capture(tmp_path, tmp_path / "root", asked("first"), wrote("x"))
+    capture(tmp_path, tmp_path / "root", prompt_event("first"), wrote("x"))
     (folder,) = store_of(tmp_path / "root").iterdir()
     text = f"{line}\n" + (folder / "events.jsonl").read_text()
     (folder / "events.jsonl").write_text(text)

@@ -56,19 +56,19 @@ def fold(common, now=NOW, environ=None):
     return captures.fold_captures(open_state(common), shelf, redactor, now)[0]
 
 
-def kept(common):
+def read_session(common):
     """The one session below `.vibe-artifacts/captures`: its name, its meta and its messages."""
     (folder,) = (common.parent / ".vibe-artifacts" / "captures").iterdir()
     messages = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     return folder.name, json.loads((folder / "meta.json").read_text()), messages
 
 
-def wrote(path, content, **more):
+def wrote(path, content, **fields):
     return {
         "hook_event_name": "PostToolUse",
         "tool_name": "Write",
         "tool_input": {"file_path": path, "content": content},
-        "tool_response": {"type": "create", "content": content, **more},
+        "tool_response": {"type": "create", "content": content, **fields},
     }
 
 
@@ -93,7 +93,7 @@ def test_events_become_messages_and_the_raw_ones_go(common):
         {"hook_event_name": "UserPromptSubmit", "prompt": "go"},
     )
     assert fold(common) == 2
-    name, meta, messages = kept(common)
+    name, meta, messages = read_session(common)
     assert name == "claude_20260304_050607_0f3c9a1e"
     assert [(message["ts"], message["type"]) for message in messages] == [
         ("2026-03-04T05:06:07.000Z", "SessionStart"),
@@ -105,8 +105,8 @@ def test_events_become_messages_and_the_raw_ones_go(common):
         2,
         "claude",
     )
-    left = {path.name for path in (common / "vibe-gate" / "captures" / SESSION).iterdir()}
-    assert left == set()
+    leftovers = {path.name for path in (common / "vibe-gate" / "captures" / SESSION).iterdir()}
+    assert leftovers == set()
 
 
 def test_a_captured_session_fits_the_published_schemas(common, tmp_path):
@@ -153,7 +153,7 @@ def test_a_line_that_is_no_event_is_counted_and_costs_no_other(common):
         {"hook_event_name": "Stop"},
     )
     assert fold(common) == 2
-    assert kept(common)[1]["damaged"] == 2
+    assert read_session(common)[1]["damaged"] == 2
 
 
 @pytest.mark.parametrize("value", [["Write"], None])
@@ -161,7 +161,7 @@ def test_an_event_with_other_types_than_usual_is_only_kept(common, value):
     odd = dict.fromkeys(("tool_name", "tool_input"), value)
     spool(common, {**odd, "hook_event_name": "PostToolUse"}, {**odd, "hook_event_name": value})
     assert fold(common) == 2
-    assert len(kept(common)[2]) == 2
+    assert len(read_session(common)[2]) == 2
 
 
 def test_where_nothing_can_be_written_the_blobs_are_known_and_the_events_wait(common):
@@ -194,10 +194,10 @@ def test_sessions_are_forgotten_after_a_month(common):
 )
 def test_what_another_process_holds_waits_and_is_said(common, place, whose):
     spool(common, {"hook_event_name": "SessionStart"})
-    with (common / "vibe-gate" / "captures" / place).open("ab") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        why = captures.note_written(open_state(common), NOW)
-    assert f"cannot be read ({whose}: another process holds the lock)" in why
+    with (common / "vibe-gate" / "captures" / place).open("ab") as locked_file:
+        fcntl.flock(locked_file, fcntl.LOCK_EX)
+        note = captures.note_written(open_state(common), NOW)
+    assert f"cannot be read ({whose}: another process holds the lock)" in note
     assert fold(common) == 1
 
 
@@ -207,10 +207,10 @@ def blobs(event, ts=TS):
 
 def test_blob_ids_are_those_of_git(tmp_path, environ):
     for data in (b"", b"x = 1\n", b"\x00\xff" * 999):
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", "hash-object", "--stdin"], input=data, capture_output=True, cwd=tmp_path
         )
-        assert blob_id(data) == done.stdout.decode().strip()
+        assert blob_id(data) == result.stdout.decode().strip()
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common
     captures.note_written(open_state(common), NOW)
     assert blob_id(b"x = 1\n") in open_state(common).captured_blobs.sessions_by_blob()
     assert fold(common) == 2
-    assert kept(common)[1]["damaged"] == 1
+    assert read_session(common)[1]["damaged"] == 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KB
 
 
@@ -307,13 +307,13 @@ def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
                 session=session,
             )
         fold(common, NOW + timedelta(seconds=number))
-    found = {}
+    prompts_by_session = {}
     for folder in folders(common):
         lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-        found[json.loads((folder / "meta.json").read_text())["session_id"]] = [
+        prompts_by_session[json.loads((folder / "meta.json").read_text())["session_id"]] = [
             line["data"]["prompt"] for line in lines
         ]
-    assert found == {session: [f"{session} 0", f"{session} 1"] for session in ids}
+    assert prompts_by_session == {session: [f"{session} 0", f"{session} 1"] for session in ids}
     assert verified(common) == []
     assert captures.read_capture_gaps(open_state(common)) == []
 
@@ -329,7 +329,7 @@ def test_an_event_that_cannot_be_kept_is_left_out_and_said_to_be_so(common):
         {"hook_event_name": "SessionEnd"},
     )
     assert fold_stumbling(common) == 3
-    _, meta, messages = kept(common)
+    _, meta, messages = read_session(common)
     assert [message["type"] for message in messages] == ["PostToolUse", "", "SessionEnd"]
     assert messages[1]["data"] == {"left_out": "UnicodeEncodeError"}
     assert (meta["events"], meta["damaged"], meta["ended"]) == (3, 1, True)
@@ -346,7 +346,7 @@ def test_an_event_that_is_nested_deeply_costs_no_other(common):
         {"hook_event_name": "End"},
     )
     assert fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"}) == 3
-    _, meta, messages = kept(common)
+    _, meta, messages = read_session(common)
     assert messages[1]["type"] == "Stop" or messages[1]["data"] == {"left_out": "nested too deeply"}
     assert meta["damaged"] == ("left_out" in messages[1]["data"])
     assert "tOp-sEcret-9" not in json.dumps(messages) + json.dumps(meta)
@@ -360,13 +360,13 @@ def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
         {"hook_event_name": "Stop"},
         {"hook_event_name": "SessionEnd"},
     )
-    left = calls
+    countdown = calls
 
     class Dying(Redactor):
         def value(self, value):
-            nonlocal left
-            left -= 1
-            if not left:
+            nonlocal countdown
+            countdown -= 1
+            if not countdown:
                 os._exit(9)
             return super().value(value)
 
@@ -376,7 +376,7 @@ def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
         os._exit(0)
     os.wait()
     fold(common)
-    assert [message["type"] for message in kept(common)[2]] == [
+    assert [message["type"] for message in read_session(common)[2]] == [
         "SessionStart",
         "Stop",
         "SessionEnd",
@@ -425,7 +425,7 @@ def test_where_the_state_takes_nothing_the_events_wait_and_that_is_a_hint(common
 def test_the_id_of_the_session_is_no_secret_whatever_variable_holds_it(common):
     spool(common, {"hook_event_name": "Stop", "session_id": SESSION})
     fold(common, environ={"CLAUDE_CODE_SESSION_ID": SESSION, "COPILOT_AGENT_SESSION_ID": SESSION})
-    _, meta, messages = kept(common)
+    _, meta, messages = read_session(common)
     assert (meta["session_id"], messages[0]["data"]["session_id"]) == (SESSION, SESSION)
 
 
@@ -440,9 +440,9 @@ def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, lie,
     path = common / "vibe-gate" / "captures" / name
     path.parent.mkdir(exist_ok=True)
     lie(path)
-    why = captures.note_written(open_state(common), NOW)
+    note = captures.note_written(open_state(common), NOW)
     assert captures.read_capture_gaps(open_state(common)) == []
     assert (common.parent / "elsewhere").read_text() == "theirs\n"
-    said = {"gaps": "", ".lock": "all sessions: "}.get(name, f"session {SESSION[:8]}: ")
-    assert said in why and bool(said) == bool(why)
+    named_source = {"gaps": "", ".lock": "all sessions: "}.get(name, f"session {SESSION[:8]}: ")
+    assert named_source in note and bool(named_source) == bool(note)
     assert fold(common) == (0 if name == ".lock" else 2)

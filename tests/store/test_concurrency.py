@@ -151,7 +151,7 @@ def test_the_mark_of_a_running_review_dies_with_its_process(tmp_path: Path) -> N
         assert find_run(tmp_path).state == "running"
         process.kill()
     assert find_run(tmp_path).state == "incomplete"
-    again = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
-    record_a_review(again)
-    again.seal(summary_of(again))
-    assert read_summary(again.directory).outcome == "pass"
+    second_run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
+    record_a_review(second_run)
+    second_run.seal(summary_of(second_run))
+    assert read_summary(second_run.directory).outcome == "pass"

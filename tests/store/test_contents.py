@@ -117,10 +117,12 @@ def test_events_tell_of_stored_contents_in_the_order_in_which_they_came(store: S
         json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()
     ]
     written = [line["data"] for line in lines if line["type"] == "artifact.written"]
-    assert [about["path"] for about in written] == [f"{number}.txt" for number in range(50)]
-    assert [about["sha256"] for about in written] == expected == [sha256(data) for data in contents]
+    assert [fields["path"] for fields in written] == [f"{number}.txt" for number in range(50)]
+    assert (
+        [fields["sha256"] for fields in written] == expected == [sha256(data) for data in contents]
+    )
     assert lines[-1]["type"] == "log.mark"
-    assert all((run.directory / about["artifact"]).is_file() for about in written)
+    assert all((run.directory / fields["artifact"]).is_file() for fields in written)
 
 
 @pytest.mark.parametrize("limit_passed", [0, 1])

@@ -24,14 +24,14 @@ def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(
     for _ in range(3):
         recorded(tmp_path)
     time.sleep(0.06)  # a folder that is younger than a kernel's clock ticks is read again
-    state, made = open_state(tmp_path / "common"), list[str]()
+    state, extracted_ids = open_state(tmp_path / "common"), list[str]()
 
     def make(summary: Summary) -> str:
-        made.append(summary.run_id)
+        extracted_ids.append(summary.run_id)
         return f"of {summary.run_id}"
 
     def texts(form: int = 1) -> list[str]:
-        made.clear()
+        extracted_ids.clear()
         bundles = Bundles(
             tmp_path, Provenance(START), state.run_index(tmp_path / ".vibe-artifacts")
         )
@@ -39,13 +39,13 @@ def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(
             return [text_of(entry) for entry in bundles.find()]
 
     first = texts()
-    assert first == [f"of {run}" for run in made]
-    assert (texts(), made) == (first, [])
-    changed, gone, _ = Bundles(tmp_path, Provenance(START)).find()
+    assert first == [f"of {run}" for run in extracted_ids]
+    assert (texts(), extracted_ids) == (first, [])
+    changed, removed, _ = Bundles(tmp_path, Provenance(START)).find()
     Bundles(tmp_path, Provenance(START)).keep(changed)
-    shutil.rmtree(tmp_path / gone.bundle)
+    shutil.rmtree(tmp_path / removed.bundle)
     assert len(texts()) == 2
-    assert made == [changed.run_id]
-    assert len(texts(2)) == len(made) == 2
+    assert extracted_ids == [changed.run_id]
+    assert len(texts(2)) == len(extracted_ids) == 2
     state.file.change(lambda db: db.execute("UPDATE run_extracts SET data = x'00'"))
     assert [text[:3] for text in texts(2)] == ["of ", "of "]

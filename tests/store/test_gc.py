@@ -60,9 +60,9 @@ def free_mb(root: Path) -> float:
 def test_what_is_older_than_the_limit_goes_and_the_rest_stays_whole(tmp_path):
     old = [recorded(tmp_path, ago(40)), recorded(tmp_path, ago(31), Kind(key=OTHER))]
     young = recorded(tmp_path, ago(29))
-    done = clean(tmp_path, MONTH, NOW)
-    assert done == Cleaned(tuple(old), done.freed_mb, ())
-    assert done.freed_mb > 0
+    cleaned = clean(tmp_path, MONTH, NOW)
+    assert cleaned == Cleaned(tuple(old), cleaned.freed_mb, ())
+    assert cleaned.freed_mb > 0
     assert ids(tmp_path) == [young]
     assert read_summary(tmp_path / STORE / KEY / young).outcome == "pass"
     assert not (tmp_path / STORE / OTHER).exists()
@@ -72,13 +72,13 @@ def test_what_is_older_than_the_limit_goes_and_the_rest_stays_whole(tmp_path):
 def test_zero_days_take_everything_but_what_is_kept_or_written(tmp_path):
     recorded(tmp_path, ago(3))
     running = begun(tmp_path, ago(2))
-    kept = recorded(tmp_path, ago(1))
+    young_run = recorded(tmp_path, ago(1))
     keep(tmp_path, entries(tmp_path)[0])
     clean(tmp_path, ALL, NOW)
-    assert ids(tmp_path) == [kept, running.run_id]
+    assert ids(tmp_path) == [young_run, running.run_id]
     running.close()
     clean(tmp_path, ALL, NOW)
-    assert ids(tmp_path) == [kept]
+    assert ids(tmp_path) == [young_run]
 
 
 def test_a_keep_beside_the_runs_keeps_all_of_them(tmp_path):
@@ -103,8 +103,8 @@ def test_keep_and_keep_off(tmp_path):
 
 
 def test_a_dry_run_says_the_same_and_deletes_nothing(tmp_path):
-    shared, own = os.urandom(60_000), os.urandom(70_000)
-    recorded(tmp_path, ago(40), Kind(contents=(shared, own)))
+    shared, content = os.urandom(60_000), os.urandom(70_000)
+    recorded(tmp_path, ago(40), Kind(contents=(shared, content)))
     recorded(tmp_path, ago(1), Kind(contents=(shared,)))
     before = tree(tmp_path / STORE / KEY)
     planned = clean(tmp_path, MONTH, NOW, dry_run=True)
@@ -133,36 +133,36 @@ def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
         recorded(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)
     ]
     keep(tmp_path, entries(tmp_path)[-1])
-    done = clean(tmp_path, pressed(tmp_path, 5), NOW)
-    while not done.deleted:  # others have deleted more on this disk meanwhile, or written
-        done = clean(tmp_path, pressed(tmp_path, 5), NOW)
-    assert done.deleted in {tuple(runs[1:2]), tuple(runs[1:3])}
-    assert done.freed_mb > 8.9 * len(done.deleted)
+    cleaned = clean(tmp_path, pressed(tmp_path, 5), NOW)
+    while not cleaned.deleted:  # others have deleted more on this disk meanwhile, or written
+        cleaned = clean(tmp_path, pressed(tmp_path, 5), NOW)
+    assert cleaned.deleted in {tuple(runs[1:2]), tuple(runs[1:3])}
+    assert cleaned.freed_mb > 8.9 * len(cleaned.deleted)
     assert runs[0] in ids(tmp_path)
 
 
 def test_a_full_disk_takes_nothing_of_the_last_hour(tmp_path):
     recorded(tmp_path, NOW - timedelta(minutes=90))
-    fresh = recorded(tmp_path, NOW - timedelta(minutes=30))
+    recent_run = recorded(tmp_path, NOW - timedelta(minutes=30))
     clean(tmp_path, pressed(tmp_path, 1e9), NOW)
-    assert ids(tmp_path) == [fresh]
+    assert ids(tmp_path) == [recent_run]
 
 
 def test_a_folder_whose_name_is_no_time_is_reported_and_stays(tmp_path):
     run_id = "20269999T999999999Z-00000000"
     (tmp_path / STORE / KEY / run_id).mkdir(parents=True)
-    done = clean(tmp_path, ALL, NOW)
-    assert done.errors == (f"{run_id}: its id holds no date, so its age is not known",)
+    cleaned = clean(tmp_path, ALL, NOW)
+    assert cleaned.errors == (f"{run_id}: its id holds no date, so its age is not known",)
     assert ids(tmp_path) == [run_id]
 
 
 def test_what_cannot_be_deleted_is_reported_and_the_rest_goes_on(tmp_path):
     recorded(tmp_path, ago(40))
     (tmp_path / STORE / "trash").write_text("in the way")
-    done = clean(tmp_path, MONTH, NOW)
-    assert done.deleted == ()
-    assert len(done.errors) == 1
-    assert "Not a directory" in done.errors[0]
+    cleaned = clean(tmp_path, MONTH, NOW)
+    assert cleaned.deleted == ()
+    assert len(cleaned.errors) == 1
+    assert "Not a directory" in cleaned.errors[0]
     assert len(ids(tmp_path)) == 1
 
 
@@ -194,15 +194,15 @@ def test_without_a_store_there_is_nothing_to_do(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("said", [b"", b"yesterday", b"\xff", b"2099-01-01T00:00:00+00:00"])
-def test_after_a_review_the_store_is_cleaned_once_a_day(tmp_path, said):
+@pytest.mark.parametrize("stamp", [b"", b"yesterday", b"\xff", b"2099-01-01T00:00:00+00:00"])
+def test_after_a_review_the_store_is_cleaned_once_a_day(tmp_path, stamp):
     recorded(tmp_path, ago(40))
     clock = Clock()
     clock.now = NOW
     store = open_store(tmp_path, OneSecretRedactor(), clock)
-    (tmp_path / STORE / ".cleaned").write_bytes(said)
-    done = store.clean_if_due(MONTH)
-    assert done is not None and len(done.deleted) == 1
+    (tmp_path / STORE / ".cleaned").write_bytes(stamp)
+    cleaned = store.clean_if_due(MONTH)
+    assert cleaned is not None and len(cleaned.deleted) == 1
     assert store.clean_if_due(MONTH) is None
     clock.now += DAY
     assert store.clean_if_due(MONTH) == Cleaned()
@@ -280,17 +280,19 @@ def start(script: str, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 def test_eight_writers_two_cleaners_and_readers_lose_nothing(tmp_path):
-    others = [start(script, str(tmp_path)) for script in (_CLEANER, _CLEANER, _READER, _READER)]
+    cleaners_and_readers = [
+        start(script, str(tmp_path)) for script in (_CLEANER, _CLEANER, _READER, _READER)
+    ]
     writers = [start(_WRITER, str(tmp_path), str(number)) for number in range(8)]
-    said = [writer.communicate(timeout=250) for writer in writers]
+    writer_outputs = [writer.communicate(timeout=250) for writer in writers]
     (tmp_path / "stop").touch()
-    told = [other.communicate(timeout=250) for other in others]
-    assert [error for _, error in said + told] == [""] * 12
-    lines = [line.split() for out, _ in said for line in out.splitlines()]
+    other_outputs = [other.communicate(timeout=250) for other in cleaners_and_readers]
+    assert [error for _, error in writer_outputs + other_outputs] == [""] * 12
+    lines = [line.split() for out, _ in writer_outputs for line in out.splitlines()]
     old, new = ({run for kind, run in lines if kind == which} for which in ("old", "new"))
     last = clean(tmp_path, MONTH, datetime.now(UTC))
     # An old-dated run may be taken before its lock is there, and begins again under another id.
-    deleted = [*told[0][0].split(), *told[1][0].split(), *last.deleted]
+    deleted = [*other_outputs[0][0].split(), *other_outputs[1][0].split(), *last.deleted]
     assert len(deleted) == len(set(deleted)), "each run is deleted once"
     assert (len(old), len(new), old - {*deleted}, new & {*deleted}) == (48, 48, set(), set())
     assert set(ids(tmp_path)) == new

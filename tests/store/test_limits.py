@@ -119,10 +119,13 @@ def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None
     run.keep_content("after", b"same\n", f"{SECRET}.txt")
     run.keep_content("after", b"same2\nmore\n", f"{SECRET}.txt")
     run.seal(with_files(run, ["[redacted].txt", "[redacted].txt"]))
-    one, two = read_bundle(run.directory).files.changed()
-    assert [file.after.text() for file in (one, two) if file.after] == ["same\n", "same2\nmore\n"]
-    assert [file.stats.added for file in (one, two)] == [1, 2]
-    assert ("+same\n" in one.patch(), "+same2\n" in two.patch()) == (True, True)
+    first, second = read_bundle(run.directory).files.changed()
+    assert [file.after.text() for file in (first, second) if file.after] == [
+        "same\n",
+        "same2\nmore\n",
+    ]
+    assert [file.stats.added for file in (first, second)] == [1, 2]
+    assert ("+same\n" in first.patch(), "+same2\n" in second.patch()) == (True, True)
 
 
 @pytest.mark.slow
@@ -148,11 +151,11 @@ def test_too_many_values_are_counted_before_they_are_made_and_what_stands_in_a_t
 def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> None:
     run = sealed(store)
     place = run.directory / "summary.json"
-    kept = {
+    fields = {
         name: value for name, value in json.loads(place.read_bytes()).items() if name != "findings"
     }
     place.write_bytes(
-        json.dumps(kept).encode()[:-1] + b',"findings":[' + b"{}," * 450_000 + b"{}]}"
+        json.dumps(fields).encode()[:-1] + b',"findings":[' + b"{}," * 450_000 + b"{}]}"
     )
     code = (
         "import sys; from datetime import UTC, datetime; from pathlib import Path\n"
@@ -166,13 +169,13 @@ def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> Non
         "sys.exit(1)"
     )
     limit = 600_000_000
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, str(run.directory.parents[2])],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
         capture_output=True,
         timeout=250,
     )
-    assert done.returncode == 0, done.stderr.decode()
+    assert result.returncode == 0, result.stderr.decode()
 
 
 @pytest.mark.slow

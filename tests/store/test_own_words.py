@@ -45,12 +45,12 @@ from vibe_gate.store.store import open_store
 def record(root: Path, environ: dict[str, str]) -> RunRecorder:
     """A run with all kinds of documents, sealed where the environment is `environ`."""
     root.mkdir()
-    about = {
+    subject = {
         "workflow": "review",
         "mode": "review",
         "definitions": {".vibe-gate/gate.toml": "e" * 64},
     }
-    run = open_store(root, Redactor(environ), Clock()).begin(KEY, START, about)
+    run = open_store(root, Redactor(environ), Clock()).begin(KEY, START, subject)
     run.keep_patch(b"diff --git a/pay.py b/pay.py\n")
     run.keep_content("before", b"old\n", "pay.py")
     run.keep_content("after", b"new\n", "pay.py")
@@ -58,12 +58,12 @@ def record(root: Path, environ: dict[str, str]) -> RunRecorder:
     run.event("node.added", "fix", kind="agent")
     run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
     _turns(run)
-    told = record_round(first_round(_summary(run).findings, "a" * 40))
-    fixed = tuple(replace(one, fixed="b" * 40) for one in told.new)
+    round_record = record_round(first_round(_summary(run).findings, "a" * 40))
+    fixed = tuple(replace(finding, fixed="b" * 40) for finding in round_record.new)
     run.event(
         "gate.decided",
         "fix",
-        **plain(replace(told, after="judge-quality", fixed=fixed, unanswered=fixed)),
+        **plain(replace(round_record, after="judge-quality", fixed=fixed, unanswered=fixed)),
     )
     run.event("verdict.decided", outcome="fail", exit_code=4, rubrics={"quality": "fail"})
     run.seal(_summary(run))
@@ -84,16 +84,16 @@ def texts(value: Any) -> Iterator[str]:
 
 def words_of(run: RunRecorder) -> set[str]:
     """Everything that its documents say, whole and in pieces."""
-    found = {"20260102", "2026-01-02", "nodes/judge-quality"}
+    words = {"20260102", "2026-01-02", "nodes/judge-quality"}
     for path in run.directory.rglob("*"):
         if path.suffix == ".json":
-            found |= set(texts(json.loads(path.read_text())))
+            words |= set(texts(json.loads(path.read_text())))
         elif path.suffix == ".ndjson":
-            found |= {
+            words |= {
                 text for line in path.read_text().splitlines() for text in texts(json.loads(line))
             }
-    pieces = {piece for word in found for piece in re.findall(r"[A-Za-z0-9_.-]+", word)}
-    return {word for word in found | pieces if len(word) >= MIN_VALUE}
+    pieces = {piece for word in words for piece in re.findall(r"[A-Za-z0-9_.-]+", word)}
+    return {word for word in words | pieces if len(word) >= MIN_VALUE}
 
 
 ONE_BY_ONE = ("completed", "20260102", "judge-quality", "modified", "tool_use_id")
@@ -111,22 +111,24 @@ def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_pat
     for number, environ in enumerate(environs):
         run = record(tmp_path / str(number), environ)
         assert run.lost is None, environ
-        found = verify_bundles(tmp_path / str(number), NOW)
-        assert found.is_sound and not found.problems, (environ, found.problems)
-        said = find_run(tmp_path / str(number)).summary
-        assert (said.outcome, said.exit_code, said.bundle) == ("fail", 4, run.relative), environ
+        verified = verify_bundles(tmp_path / str(number), NOW)
+        assert verified.is_sound and not verified.problems, (environ, verified.problems)
+        summary = find_run(tmp_path / str(number)).summary
+        assert (summary.outcome, summary.exit_code, summary.bundle) == ("fail", 4, run.relative), (
+            environ
+        )
         assert read_bundle(run.directory).files.changed()[0].change_type == "modified", environ
         assert len(read_bundle(run.directory).messages) == 1, environ
         assert [call.state for call in read_bundle(run.directory).tools.all()] == calls, environ
         (gate,) = (
-            one
-            for one in locate_bundle(run.directory).bare().events()
-            if one.type == "gate.decided"
+            event
+            for event in locate_bundle(run.directory).bare().events()
+            if event.type == "gate.decided"
         )
-        told = read(RoundRecord, gate.data)
-        assert (told.after, len(told.new), told.fixed[0].fixed) == ("judge-quality", 1, "b" * 40), (
-            environ
-        )
+        round_record = read(RoundRecord, gate.data)
+        assert round_record.after == "judge-quality", environ
+        assert len(round_record.new) == 1, environ
+        assert round_record.fixed[0].fixed == "b" * 40, environ
 
 
 def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_path: Path) -> None:
@@ -139,8 +141,8 @@ def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_
     run.seal(replace(summary, findings=(finding,), rubrics=()))
     assert run.lost is None
     assert verify_bundles(tmp_path, NOW).is_sound
-    told = find_run(tmp_path).summary.findings[0].message
-    assert len(told) <= 280 and secret not in told
+    stored_message = find_run(tmp_path).summary.findings[0].message
+    assert len(stored_message) <= 280 and secret not in stored_message
 
 
 class Stumbles(OneSecretRedactor):
@@ -176,11 +178,11 @@ def _hint() -> Any:
     return AgentAuthored(hints=(UnreadSessionsHint(reason="stumble"),))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_no_method_of_a_recorder_fails_whatever_it_fails_by(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("call", WAYS)
+def test_no_method_of_a_recorder_fails_whatever_it_fails_by(tmp_path: Path, call: str) -> None:
     run = open_store(tmp_path, Stumbles(), Clock()).begin(KEY, START, {})
     run.event("node.added", "a", kind="agent")
-    WAYS[way](run)
+    WAYS[call](run)
     run.event("log.mark")
     run.seal(summary_of(run))
     assert run.lost is not None
@@ -244,9 +246,9 @@ def test_an_ignore_file_that_leaves_the_store_out_is_good_enough(
     "rules", ["", "*\n" + "\n" * 100 + "!*", "*\n!*.json\n", "objects\n", "* \\\n"]
 )
 def test_where_git_would_take_up_a_bundle_none_is_written(tmp_path: Path, rules: str) -> None:
-    lost, seen = unignored(tmp_path, rules)
+    lost, is_seen = unignored(tmp_path, rules)
     assert lost is not None and "Make it one line, `*`" in lost
-    assert not seen
+    assert not is_seen
     assert (tmp_path / ".vibe-artifacts" / ".gitignore").read_text() == rules
 
 
@@ -260,7 +262,7 @@ def unignored(root: Path, rules: str) -> tuple[str | None, bool]:
     run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     record_a_review(run)
     run.seal(summary_of(run))
-    shown = subprocess.run(
+    listing = subprocess.run(
         ["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, check=True
     ).stdout
-    return run.lost, any(b".gitignore" not in line for line in shown.splitlines())
+    return run.lost, any(b".gitignore" not in line for line in listing.splitlines())

@@ -49,8 +49,8 @@ def test_any_changed_missing_or_added_log_is_named(store: Store) -> None:
     names.remove("graph.json")  # made again from events.ndjson
     for name in names:
         place = run.directory / name
-        whole = place.read_bytes()
-        place.write_bytes(whole + b"\n")
+        content = place.read_bytes()
+        place.write_bytes(content + b"\n")
         with pytest.raises(IntegrityError, match="changed after sealing") as caught:
             read_summary(run.directory)
         assert name in str(caught.value)
@@ -58,7 +58,7 @@ def test_any_changed_missing_or_added_log_is_named(store: Store) -> None:
         with pytest.raises(IntegrityError, match="missing") as caught:
             read_summary(run.directory)
         assert name in str(caught.value)
-        place.write_bytes(whole)
+        place.write_bytes(content)
     assert read_summary(run.directory).outcome == "pass"
     (run.directory / "nodes/judge-quality/turn-001/turn.patch").write_bytes(b"")
     with pytest.raises(IntegrityError, match="added after sealing"):

@@ -53,8 +53,8 @@ def test_run_json_says_what_the_run_is_about_and_is_redacted(store: Store) -> No
     run = store.begin(
         KEY, START, {"prompt": f"the password is {SECRET}", "budgets": {"max_cost_usd": 0.5}}
     )
-    about = document(run.directory / "run.json")
-    assert about == {
+    run_document = document(run.directory / "run.json")
+    assert run_document == {
         "schema": 1,
         "run_id": run.run_id,
         "key": KEY,
@@ -64,7 +64,7 @@ def test_run_json_says_what_the_run_is_about_and_is_redacted(store: Store) -> No
     }
     run.add_to_run_document(versions={"a": "1"}, questions={})
     run.add_to_run_document(versions={"b": "2"}, questions={"q/x": f"Is it {SECRET}?"})
-    assert document(run.directory / "run.json") == about | {
+    assert document(run.directory / "run.json") == run_document | {
         "versions": {"a": "1", "b": "2"},
         "questions": {"q/x": "Is it [redacted]?"},
     }
@@ -167,12 +167,12 @@ def test_a_reader_ends_before_a_line_that_is_being_written(tmp_path: Path) -> No
     log_file = tmp_path / "events.ndjson"
     log_file.write_bytes(b'{"whole": 1}\n{"ha')
 
-    def ended(line: bytes) -> None:
+    def finish_line(line: bytes) -> None:
         if not line.endswith(b"\n"):
             with log_file.open("ab") as file:
                 file.write(b'lf": 1}\n{"next": 1}\n')
 
-    assert [*read_lines(Folder.at(tmp_path), "events.ndjson", ended)] == [b'{"whole": 1}\n']
+    assert [*read_lines(Folder.at(tmp_path), "events.ndjson", finish_line)] == [b'{"whole": 1}\n']
 
 
 @pytest.mark.parametrize("name", ["../mine", "full"])

@@ -86,12 +86,12 @@ def test_a_cut_turn_is_sealed_as_interrupted_and_counting_goes_on(store, killed)
     turn.seal(Ended())
     run.seal(summary_of(run))
     assert run.lost is None
-    cut = read_bundle(run.directory / "nodes/fix/turn-001")
-    assert (cut.metrics.total_cost_usd, cut.metrics.total_tokens, [todo.text for todo in cut.todos]) == (
+    cut_turn = read_bundle(run.directory / "nodes/fix/turn-001")
+    assert (cut_turn.metrics.total_cost_usd, cut_turn.metrics.total_tokens, [todo.text for todo in cut_turn.todos]) == (
         0.25, 11, ["mend"],
     )  # fmt: skip
-    assert cut.hook_capture_status.missing_events == ("PostToolUse toolu_1",)
-    assert cut.hook_capture_status.warnings == ("cut off: the process that ran it ended",)
+    assert cut_turn.hook_capture_status.missing_events == ("PostToolUse toolu_1",)
+    assert cut_turn.hook_capture_status.warnings == ("cut off: the process that ran it ended",)
     (node,) = View(run.directory).graph().nodes
     assert (node.turns, node.usd) == (("turn-001", "turn-002"), 0.2625)
     assert json.loads((run.directory / "sessions.json").read_text())["nodes"]["fix"][0] == "s-1"
@@ -126,18 +126,20 @@ def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_
     run.close()
     (run.directory / f"files/after/{digests[1]}.txt").write_bytes(b"to")
     (torn,) = (
-        each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run"
+        problem
+        for problem in verify_bundles(tmp_path, Provenance(START)).problems
+        if problem.what != "run"
     )
     assert (torn.state, torn.what) == ("untidy", "temporary")
-    again = store.reopen(KEY, run.run_id)
+    reopened = store.reopen(KEY, run.run_id)
     assert [path.name for path in (run.directory / "files/after").iterdir()] == [
         f"{digests[0]}.txt"
     ]
     assert [
-        again.keep_content("after", data, path)
+        reopened.keep_content("after", data, path)
         for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))
     ] == digests
-    again.seal(summary_of(again))
+    reopened.seal(summary_of(reopened))
     assert verify_bundles(tmp_path, Provenance(START)).problems == ()
 
 
@@ -145,14 +147,16 @@ def test_a_content_that_the_log_names_and_that_was_altered_is_corrupt_and_stays(
     run = store.begin(KEY, START, {})
     run.keep_content("after", b"kept\n", "a")
     run.close()
-    (kept,) = (run.directory / "files/after").iterdir()
-    kept.write_bytes(b"other\n")
+    (content_file,) = (run.directory / "files/after").iterdir()
+    content_file.write_bytes(b"other\n")
     (altered,) = (
-        each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run"
+        problem
+        for problem in verify_bundles(tmp_path, Provenance(START)).problems
+        if problem.what != "run"
     )
     assert (altered.state, altered.what) == ("corrupt", "content")
     store.reopen(KEY, run.run_id).close()
-    assert kept.read_bytes() == b"other\n"
+    assert content_file.read_bytes() == b"other\n"
 
 
 def test_what_ended_stages_came_to_is_known(store):
@@ -160,13 +164,13 @@ def test_what_ended_stages_came_to_is_known(store):
     finished_stage(run)
     run.event("node.added", "next", kind="stage", digest="e")
     run.close()
-    again = store.reopen(KEY, run.run_id)
-    assert again.earlier
-    stage = again.earlier.stages["fix"]
+    reopened = store.reopen(KEY, run.run_id)
+    assert reopened.earlier
+    stage = reopened.earlier.stages["fix"]
     assert (stage.digest, stage.prompt, stage.before, stage.after) == ("d", "p", "a" * 40, "b" * 40)
     assert (stage.status, stage.turn) == ("answered", "nodes/fix/turn-001")
-    assert again.earlier.cost.by_node == {"fix": 0.0125}
-    again.close()
+    assert reopened.earlier.cost.by_node == {"fix": 0.0125}
+    reopened.close()
 
 
 def test_a_sealed_run_is_refused_and_stays_as_it_is(store):
@@ -190,11 +194,11 @@ def test_of_many_that_resume_at_once_one_wins(killed, tmp_path):
     argv = [sys.executable, "-c", code, str(tmp_path), killed]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     all_ten = [subprocess.Popen(argv, env=environ, text=True, **pipes) for _ in range(10)]
-    while sum(one.poll() is None for one in all_ten) > 1:
+    while sum(process.poll() is None for process in all_ten) > 1:
         time.sleep(0.05)
-    said = [one.communicate()[0].strip() for one in all_ten]
-    assert said.count("won") == 1
-    assert sum("is being written by" in one for one in said) == 9, said
+    outputs = [process.communicate()[0].strip() for process in all_ten]
+    assert outputs.count("won") == 1
+    assert sum("is being written by" in output for output in outputs) == 9, outputs
     run = open_store(tmp_path, OneSecretRedactor(), Clock()).reopen(KEY, killed)
     run.seal(summary_of(run))
     assert read_bundle(run.directory).summary.outcome == "pass"

@@ -43,9 +43,9 @@ def nothing_is_lost_and_a_second_repair_finds_nothing(tmp_path: Path) -> Iterato
     left.
     """
     yield
-    again = repair_bundles(tmp_path, Provenance(LATER + timedelta(hours=1)))
-    assert again.mended == ()
-    assert again.left.is_sound
+    second_repair = repair_bundles(tmp_path, Provenance(LATER + timedelta(hours=1)))
+    assert second_repair.mended == ()
+    assert second_repair.left.is_sound
     for run in list_runs(tmp_path):
         if run.state == "sealed":
             assert run.summary.outcome == "pass"
@@ -54,27 +54,27 @@ def nothing_is_lost_and_a_second_repair_finds_nothing(tmp_path: Path) -> Iterato
 def mend(root: Path, provenance: Provenance = NOW) -> Repaired:
     """Repair, and see that every byte that was there is still somewhere."""
     before = sorted(set(tree(root).values()))
-    done = repair_bundles(root, Provenance(LATER, provenance.tracked))
+    repaired = repair_bundles(root, Provenance(LATER, provenance.tracked))
     after = b"\n".join(tree(root).values())
     assert all(line in after for data in before for line in data.splitlines())
-    return done
+    return repaired
 
 
-def said(done: Repaired) -> list[tuple[str, str]]:
-    return [(mended.problem.place, mended.done) for mended in done.mended]
+def list_repairs(repaired: Repaired) -> list[tuple[str, str]]:
+    return [(mended.problem.place, mended.done) for mended in repaired.mended]
 
 
 def test_a_run_whose_content_is_nowhere_is_put_aside_whole(
     tmp_path: Path, run: RunRecorder
 ) -> None:
     content_of(run, ".bin").write_bytes(b"damaged")
-    done = mend(tmp_path)
-    assert (place("", run) + "/files/" in said(done)[0][0], said(done)[0][1]) == (
+    repaired = mend(tmp_path)
+    assert (place("", run) + "/files/" in list_repairs(repaired)[0][0], list_repairs(repaired)[0][1]) == (
         True, "moved to quarantine, the whole run",
     )  # fmt: skip
     assert list_runs(tmp_path) == []
     assert (tmp_path / QUARANTINE / place("summary.json", run)).is_file()
-    assert done.quarantine == QUARANTINE.removeprefix(".vibe-artifacts/")
+    assert repaired.quarantine == QUARANTINE.removeprefix(".vibe-artifacts/")
 
 
 def test_a_running_run_is_left_alone(tmp_path: Path, store: Store) -> None:
@@ -95,7 +95,7 @@ def test_temporary_files_go_to_quarantine_and_the_run_stays(
     store = tmp_path / ".vibe-artifacts"
     (run.directory / ".tmp-1").write_text("half")
     (store / ".tmp-2").mkdir()
-    assert {what for _, what in said(mend(tmp_path))} == {"moved to quarantine"}
+    assert {act for _, act in list_repairs(mend(tmp_path))} == {"moved to quarantine"}
     assert (tmp_path / QUARANTINE / place(".tmp-1", run)).read_text() == "half"
     assert find_run(tmp_path).summary.outcome == "pass"
 
@@ -104,8 +104,8 @@ def test_only_the_runs_that_are_named_are_repaired(
     tmp_path: Path, store: Store, run: RunRecorder
 ) -> None:
     other = sealed(store, "q")
-    for one in (run, other):
-        (one.directory / ".tmp-1").write_text("half")
+    for recorder in (run, other):
+        (recorder.directory / ".tmp-1").write_text("half")
     repair_bundles(tmp_path, Provenance(LATER), [find_run(tmp_path, run.run_id)])
     assert [flaw.run for flaw in verify_bundles(tmp_path, NOW).problems] == [place("", other)]
     mend(tmp_path)
@@ -132,10 +132,10 @@ def test_a_graph_that_is_lost_or_damaged_is_made_again_of_the_events(tmp_path, r
     else:
         file.write_bytes(damage)
     assert not verify_bundles(tmp_path, NOW).is_sound
-    done = mend(tmp_path)
-    assert said(done) == [(place("graph.json", run), "made again from events.ndjson")]
+    repaired = mend(tmp_path)
+    assert list_repairs(repaired) == [(place("graph.json", run), "made again from events.ndjson")]
     assert file.read_bytes() == sealed_bytes
-    assert done.quarantine == (
+    assert repaired.quarantine == (
         "" if damage is None else QUARANTINE.removeprefix(".vibe-artifacts/")
     )
 
@@ -159,4 +159,6 @@ def test_a_run_that_lost_graph_and_events_is_put_aside_whole(tmp_path, run):
     events.write_text(events.read_text().replace("run.created", "run.creates", 1))
     with pytest.raises(IntegrityError):
         _ = read_bundle(run.directory).summary
-    assert [how for _, how in said(mend(tmp_path))] == ["moved to quarantine, the whole run"]
+    assert [act for _, act in list_repairs(mend(tmp_path))] == [
+        "moved to quarantine, the whole run"
+    ]

@@ -41,8 +41,10 @@ def run(store: Store) -> RunRecorder:
     return store.begin(KEY, START, {"workflow": "review"})
 
 
-def hook(turn: TurnRecorder, event: str, tool_use_id: str, tool: str = "Read", **more: Any) -> None:
-    turn.hook({"hook_event_name": event, "tool_name": tool, "tool_use_id": tool_use_id, **more})
+def hook(
+    turn: TurnRecorder, event: str, tool_use_id: str, tool: str = "Read", **fields: Any
+) -> None:
+    turn.hook({"hook_event_name": event, "tool_name": tool, "tool_use_id": tool_use_id, **fields})
 
 
 async def all_of(events: AsyncIterator[TimelineEvent]) -> list[TimelineEvent]:
@@ -74,7 +76,7 @@ def test_a_run_tells_its_change_and_the_repository_before_and_after(golden: RunR
         False,
         2,
     )
-    assert [(one.path, one.change, one.old_path) for one in git.diff_summary()] == [
+    assert [(difference.path, difference.change, difference.old_path) for difference in git.diff_summary()] == [
         ("pay.py", "M", None), ('"caf\\351"', "R", "cafe"),
     ]  # fmt: skip
 
@@ -328,7 +330,7 @@ def test_opening_reads_no_log(golden: RunResult) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"),
+    ("name", "question"),
     [
         ("nodes/judge-quality/turn-001/events.ndjson", lambda result: list(result.messages)),
         ("nodes/judge-quality/turn-001/hooks.ndjson", lambda result: result.tools.all()),
@@ -342,10 +344,10 @@ def test_opening_reads_no_log(golden: RunResult) -> None:
     ],
 )
 def test_a_file_that_was_altered_after_sealing_is_named(
-    golden: RunResult, name: str, asked: Any
+    golden: RunResult, name: str, question: Any
 ) -> None:
     path = golden.bundle_dir / name
     data = path.read_bytes()
     path.write_bytes(data[:-2] + b" }\n" if name.endswith(".ndjson") else data + b"\n")
     with pytest.raises(IntegrityError, match=f"{name} is corrupt: it was changed after sealing"):
-        asked(golden)
+        question(golden)

@@ -43,7 +43,7 @@ NAMED_ONLY = [FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, Turn
 
 
 def members(kind: type) -> set[str]:
-    own = {
+    methods = {
         name for name, value in vars(kind).items() if callable(value) or isinstance(value, property)
     }
     fields = set(kind.__annotations__) | {
@@ -51,7 +51,9 @@ def members(kind: type) -> set[str]:
     }
     slots = set(vars(kind).get("__slots__", ()))
     return {
-        name for name in own | fields | slots if not name.startswith("_") and name != "model_config"
+        name
+        for name in methods | fields | slots
+        if not name.startswith("_") and name != "model_config"
     }
 
 

@@ -29,9 +29,9 @@ from vibe_gate.store.turn_recorder import TurnRecorder
 
 
 def git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
-    done = subprocess.run(["git", *arguments], cwd=folder, input=stdin, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+    result = subprocess.run(["git", *arguments], cwd=folder, input=stdin, capture_output=True)
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stdout
 
 
 ODD = r'"$(printf "latin-\351 \"quoted\"\t.txt")"'
@@ -127,7 +127,7 @@ def test_line_counts_are_those_of_git(reviewed: RunResult, repository: Path) -> 
         if file is None or file.change_type == "renamed" or added == "-":
             continue
         assert (file.stats.added, file.stats.deleted) == (int(added), int(deleted)), path
-    edited = found(reviewed, "edited.py")
+    edited = require_file(reviewed, "edited.py")
     assert edited.stats.chunks == 3
 
 
@@ -140,12 +140,12 @@ def test_files_are_found_by_path_and_by_glob(reviewed: RunResult) -> None:
         "added.bin",
     }
     hard = paths.decode(b'latin-\xe9 "quoted"\t.txt')
-    assert found(reviewed, hard).path == paths.quote(hard)
+    assert require_file(reviewed, hard).path == paths.quote(hard)
     assert reviewed.files.get("nothing") is None
 
 
 def test_a_patch_as_data_is_json(reviewed: RunResult) -> None:
-    data = json.loads(json.dumps(found(reviewed, "no newline").patch("json")))
+    data = json.loads(json.dumps(require_file(reviewed, "no newline").patch("json")))
     assert (data["path"], data["change_type"], data["added"], data["deleted"]) == (
         "no newline",
         "modified",
@@ -165,21 +165,21 @@ def test_a_patch_as_data_is_json(reviewed: RunResult) -> None:
 
 
 def test_a_binary_file_says_so(reviewed: RunResult) -> None:
-    logo = found(reviewed, "logo.png")
+    logo = require_file(reviewed, "logo.png")
     assert logo.binary
     assert "\nGIT binary patch\nliteral " in logo.patch()
     assert logo.patch("json") | {"hunks": None} == {
         "path": "logo.png", "old_path": None, "change_type": "modified", "binary": True, "added": 0, "deleted": 0,
         "hunks": None,
     }  # fmt: skip
-    assert not found(reviewed, "crlf.txt").binary
+    assert not require_file(reviewed, "crlf.txt").binary
 
 
 def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> None:
-    crlf = found(reviewed, "crlf.txt").after
+    crlf = require_file(reviewed, "crlf.txt").after
     assert crlf is not None
     assert (crlf.text(), crlf.bytes()) == ("one\r\nzwei\r\nthree\n", b"one\r\nzwei\r\nthree\n")
-    packed = found(reviewed, "added.bin").after
+    packed = require_file(reviewed, "added.bin").after
     assert packed is not None
     assert list((reviewed.bundle_dir / "files").glob(f"*/{packed.sha256}.bin.gz"))
     with packed.stream() as stream:
@@ -188,7 +188,7 @@ def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> Non
     for unknown in ("0" * 64, "../run.json"):
         with pytest.raises(StorageError, match="has no content"):
             reviewed.content(unknown)
-    latin = found(reviewed, paths.decode(b'latin-\xe9 "quoted"\t.txt')).after
+    latin = require_file(reviewed, paths.decode(b'latin-\xe9 "quoted"\t.txt')).after
     assert latin is not None and latin.text() == "caf\ufffds\n"
 
 
@@ -337,7 +337,7 @@ def test_a_damaged_gzip_is_an_integrity_error(store: Store, damage) -> None:
             read()
 
 
-def found(result: RunResult, path: str) -> FileChange:
+def require_file(result: RunResult, path: str) -> FileChange:
     file = result.files.get(path)
     assert file is not None, path
     return file

@@ -106,9 +106,9 @@ def test_a_line_without_end_is_refused(turn: Path) -> None:
 def sealed_content(run: RunRecorder, data: bytes = b"12345", **lie: Any) -> StoredContent:
     """The content of a turn's only file, of which the turn's summary says something else."""
     recorder = run.turn("fix")
-    kept = recorder.keep_content("after", data)
-    assert kept is not None
-    content = Content(**{"sha256": kept.sha256, "size": kept.size} | lie)
+    stored = recorder.keep_content("after", data)
+    assert stored is not None
+    content = Content(**{"sha256": stored.sha256, "size": stored.size} | lie)
     recorder.seal(
         Ended(change=TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
     )

@@ -48,8 +48,13 @@ def sdk_line(seq: int, ts: int, pad: int = 0) -> dict[str, Any]:
 
 
 def hook_line(seq: int, ts: int, pad: int = 0) -> dict[str, Any]:
-    told = {"hook": "PreToolUse", "tool_name": "Read", "tool_use_id": "t", "tool_input": "x" * pad}
-    return {"seq": seq, "ts": ts, **told}
+    fields = {
+        "hook": "PreToolUse",
+        "tool_name": "Read",
+        "tool_use_id": "t",
+        "tool_input": "x" * pad,
+    }
+    return {"seq": seq, "ts": ts, **fields}
 
 
 def test_a_run_tells_everything_in_order_with_its_source(tmp_path: Path) -> None:
@@ -143,8 +148,8 @@ def test_events_name_their_node_and_the_stage_of_the_workflow(store: Store) -> N
         turn.hook({"hook_event_name": "Stop"})
         turn.seal(Ended())
     run.seal(summary_of(run))
-    named = {(event.source, event.node_id, event.stage) for event in events_of(run.directory)}
-    assert named == {
+    origins = {(event.source, event.node_id, event.stage) for event in events_of(run.directory)}
+    assert origins == {
         ("run", "", ""), ("run", "review", "review"),
         *((source, "fix-b", "fix") for source in ("run", "sdk", "hook")),
         *((source, "review-judge", "review") for source in ("run", "sdk", "hook")),

@@ -49,9 +49,9 @@ def settled(tmp_path: Path, state: CloneState) -> Path:
 
 def listed(root: Path, state: CloneState, limit: int | None = None) -> list[RunEntry]:
     """The list with the index, which must be the list without it."""
-    found = find_bundles(root, None, state.run_index(root / STORE), limit)
-    assert found == find_bundles(root)[:limit]
-    return found
+    entries = find_bundles(root, None, state.run_index(root / STORE), limit)
+    assert entries == find_bundles(root)[:limit]
+    return entries
 
 
 def test_a_sealed_run_that_the_index_knows_is_not_read_again(settled, state):
@@ -87,13 +87,13 @@ def test_runs_beyond_the_limit_are_not_forgotten(tmp_path, state):
 
 
 def test_runs_and_keys_that_were_removed_or_copied_in_by_hand_are_noticed(settled, state):
-    gone, copied = listed(settled, state)[0], "20300102T030405678Z-00000000"
+    removed, copied = listed(settled, state)[0], "20300102T030405678Z-00000000"
     key = settled / STORE / KEY
-    about = key.stat()
-    shutil.copytree(settled / gone.bundle, key / copied)
-    shutil.rmtree(settled / gone.bundle)
+    status = key.stat()
+    shutil.copytree(settled / removed.bundle, key / copied)
+    shutil.rmtree(settled / removed.bundle)
     os.utime(
-        key, ns=(about.st_atime_ns, about.st_mtime_ns)
+        key, ns=(status.st_atime_ns, status.st_mtime_ns)
     )  # as `cp -a` does; a ctime cannot be set
     assert [run.run_id for run in listed(settled, state, 1)] == [copied]
     shutil.rmtree(settled / STORE / OTHER)
@@ -218,26 +218,30 @@ def test_runs_are_found_by_every_id_of_their_change(tmp_path):
     )
     begun(tmp_path, START + 2 * HOUR, Kind(key="tree-" + "6" * 40)).close()
 
-    def found(**wanted: str) -> list[str]:
-        return [entry.run_id for entry in find_bundles(tmp_path, **wanted)]
+    def find_ids(**conditions: str) -> list[str]:
+        return [entry.run_id for entry in find_bundles(tmp_path, **conditions)]
 
-    assert found(commit=KEY) == [committed]
-    assert found(tree="2" * 40) == [committed]
-    assert found(tree="5" * 40) == [staged]
-    assert len(found(tree="6" * 40)) == 1
+    assert find_ids(commit=KEY) == [committed]
+    assert find_ids(tree="2" * 40) == [committed]
+    assert find_ids(tree="5" * 40) == [staged]
+    assert len(find_ids(tree="6" * 40)) == 1
     assert (
-        found(patch_id="3" * 40)
-        == found(range_patch_id="4" * 40)
-        == found(run=committed)
+        find_ids(patch_id="3" * 40)
+        == find_ids(range_patch_id="4" * 40)
+        == find_ids(run=committed)
         == [committed]
     )
     assert (
-        found(patch_id="4" * 40) == found(commit="") == found(patch_id="") == found(prefix="") == []
+        find_ids(patch_id="4" * 40)
+        == find_ids(commit="")
+        == find_ids(patch_id="")
+        == find_ids(prefix="")
+        == []
     )
-    assert found(prefix=staged[:18]) == [staged]
-    assert found(commit=KEY, tree="2" * 40) == [committed]
-    assert found(commit=KEY, tree="5" * 40) == []
-    assert len(found()) == 3
+    assert find_ids(prefix=staged[:18]) == [staged]
+    assert find_ids(commit=KEY, tree="2" * 40) == [committed]
+    assert find_ids(commit=KEY, tree="5" * 40) == []
+    assert len(find_ids()) == 3
 
 
 def test_runs_are_found_by_what_they_are_like(tmp_path):
@@ -246,19 +250,24 @@ def test_runs_are_found_by_what_they_are_like(tmp_path):
     passed = recorded(tmp_path, START + 24 * HOUR, Kind(files=('"caf\\351"',)))
     begun(tmp_path, START + 48 * HOUR).close()
 
-    def found(**wanted: object) -> list[str]:
-        return [entry.run_id for entry in find_bundles(tmp_path, **wanted)]  # type: ignore[arg-type]
+    def find_ids(**conditions: object) -> list[str]:
+        return [entry.run_id for entry in find_bundles(tmp_path, **conditions)]  # type: ignore[arg-type]
 
-    assert found(outcome="fail") == found(rubric="payments") == found(author="agent") == [failed]
-    assert found(path="src/**") == found(since=START, path="*.py") == [failed]
-    assert found(outcome="pass") == found(author="human") == found(path="caf?") == [passed]
-    assert len(found(outcome="incomplete")) == 1
-    assert found(since=START + HOUR, outcome="pass") == [passed]
-    assert found(path="*.rs") == found(rubric="pay") == []
+    assert (
+        find_ids(outcome="fail")
+        == find_ids(rubric="payments")
+        == find_ids(author="agent")
+        == [failed]
+    )
+    assert find_ids(path="src/**") == find_ids(since=START, path="*.py") == [failed]
+    assert find_ids(outcome="pass") == find_ids(author="human") == find_ids(path="caf?") == [passed]
+    assert len(find_ids(outcome="incomplete")) == 1
+    assert find_ids(since=START + HOUR, outcome="pass") == [passed]
+    assert find_ids(path="*.rs") == find_ids(rubric="pay") == []
 
 
 @pytest.mark.parametrize(
-    ("wanted", "why"),
+    ("condition", "sentence"),
     [
         ({"outcome": "passed"}, "outcome is one of pass, fail,"),
         ({"author": "robot"}, "author is one of agent, human, not 'robot'"),
@@ -267,9 +276,9 @@ def test_runs_are_found_by_what_they_are_like(tmp_path):
         ({"since": START.replace(tzinfo=None)}, "since is a datetime with a time zone"),
     ],
 )
-def test_what_no_run_can_be_is_refused_instead_of_not_found(tmp_path, wanted, why):
-    with pytest.raises(UsageError, match=why):
-        find_bundles(tmp_path, **wanted)
+def test_what_no_run_can_be_is_refused_instead_of_not_found(tmp_path, condition, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        find_bundles(tmp_path, **condition)
 
 
 def test_an_unknown_word_is_refused(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store.test_captured_prompts import TS, asked, capture
+from store.test_captured_prompts import TS, capture, prompt_event
 
 from vibe_gate.faces.agent_hook import spool
 from vibe_gate.store import session_acts
@@ -19,7 +19,7 @@ NOTIFICATION = (
 HELD = "vibe-gate: what this session wrote does not pass the gate (round 1 of 3):"
 
 
-def ran(line: str, response: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def ran(line: str, response: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
     """A command of Claude Code that ended well, or as `response` says."""
     answer = {"stdout": "", "stderr": "", "interrupted": False} | (response or {})
     return {
@@ -29,11 +29,11 @@ def ran(line: str, response: dict[str, Any] | None = None, **more: Any) -> dict[
         "tool_input": {"command": line},
         "tool_response": answer,
         "duration_ms": 5,
-    } | more
+    } | fields
 
 
-def failed(line: str, error: str, **more: Any) -> dict[str, Any]:
-    event = ran(line, None, **{"error": error, "is_interrupt": False, **more})
+def failed(line: str, error: str, **fields: Any) -> dict[str, Any]:
+    event = ran(line, None, **{"error": error, "is_interrupt": False, **fields})
     del event["tool_response"]
     return event | {"hook_event_name": "PostToolUseFailure"}
 
@@ -99,7 +99,7 @@ def test_gemini_cli_tells_a_status_that_is_not_zero(tmp_path, content, status):
 
 def test_codex_tells_no_status_and_what_it_said(tmp_path):
     event = ran("pytest", tool_response="1 passed\n")
-    session = acts(tmp_path, asked("go"), event, stopped("All pass."), session="codex.5e55")
+    session = acts(tmp_path, prompt_event("go"), event, stopped("All pass."), session="codex.5e55")
     assert [command.exit_status for command in session.commands] == [None]
     assert [words.text for words in session.words] == ["All pass."]
 
@@ -117,8 +117,8 @@ def test_a_command_in_the_background_ends_when_claude_code_says_so(
     tmp_path, status, summary, exit_status
 ):
     begun = ran("a", {"backgroundTaskId": "b1"})
-    ended = NOTIFICATION.format(call="toolu_a", status=status, summary=summary)
-    session = acts(tmp_path, asked("go"), begun, asked(ended))
+    notification = NOTIFICATION.format(call="toolu_a", status=status, summary=summary)
+    session = acts(tmp_path, prompt_event("go"), begun, prompt_event(notification))
     (command,) = session.commands
     assert command.ended_at is not None
     assert command.ended_at.timestamp() * 1000 == TS + 2
@@ -146,7 +146,7 @@ def test_hostile_events_and_others_tell_of_no_command(tmp_path):
         ran("a", tool_input="none"),
         ran("a", tool_input={"command": 7}),
         ran("a", tool_name="Read"),
-        asked(NOTIFICATION.format(call="toolu_none", status="completed", summary="x")),
+        prompt_event(NOTIFICATION.format(call="toolu_none", status="completed", summary="x")),
         stopped(" "),
     )
     assert (session.commands, session.words) == ((), ())

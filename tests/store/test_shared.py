@@ -41,10 +41,10 @@ def folder(tmp_path: Path) -> Path:
 def machine(folder: Path) -> Machine:
     """Another machine of the team, or with another secret a stranger, at a time."""
 
-    def made(secret: str = SECRET, at: datetime = NOW, url: str = "") -> SharedStore:
+    def open_shared(secret: str = SECRET, at: datetime = NOW, url: str = "") -> SharedStore:
         return SharedStore(url or folder.as_uri(), StoreAccess(secret), lambda: at)
 
-    return made
+    return open_shared
 
 
 def objects(folder: Path, of: str = "") -> list[Path]:
@@ -67,16 +67,16 @@ def test_an_altered_answer_is_named_once_and_replaced_when_it_is_asked_again(
 ) -> None:
     machine().put("q", ANSWER, NOW.timestamp())
     machine().put("r", ANSWER, NOW.timestamp())
-    one, two = objects(folder, "answers")
-    moved = two.read_bytes()
-    altered = one.read_bytes().replace(b'"m"', b'"n"')
+    first, second = objects(folder, "answers")
+    moved = second.read_bytes()
+    altered = first.read_bytes().replace(b'"m"', b'"n"')
     for content in (altered, moved, b"", b"junk", altered[:30]):
-        one.write_bytes(content)
+        first.write_bytes(content)
         reader = machine()
         assert len(reader.answers(["q", "r"])) == 1
-        [told] = reader.take_remarks()
-        assert told.startswith(
-            f"1 object in {folder.as_uri()} (first answers/{one.name}): altered, or not written with"
+        [remark] = reader.take_remarks()
+        assert remark.startswith(
+            f"1 object in {folder.as_uri()} (first answers/{first.name}): altered, or not written with"
         )
         assert reader.take_remarks() == ()
     for key in ("q", "r"):
@@ -91,9 +91,9 @@ def test_what_was_written_for_another_address_counts_nowhere_else(
     elsewhere.mkdir()
     machine(url=elsewhere.as_uri()).put("q", ANSWER, NOW.timestamp())
     machine().put("q", ANSWER, NOW.timestamp())
-    [there], [here] = objects(elsewhere), objects(folder)
-    assert there.name != here.name
-    here.write_bytes(there.read_bytes())
+    [object_elsewhere], [object_here] = objects(elsewhere), objects(folder)
+    assert object_elsewhere.name != object_here.name
+    object_here.write_bytes(object_elsewhere.read_bytes())
     assert machine().answers(["q"]) == {}
 
 
@@ -169,11 +169,11 @@ def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
     with open_state(tmp_path / "a") as a, open_state(tmp_path / "b") as b:
-        gone = machine(url=f"{folder.as_uri()}/gone")
-        a.answers.shared = gone
+        missing_store = machine(url=f"{folder.as_uri()}/gone")
+        a.answers.shared = missing_store
         assert a.answers.put("q", ANSWER, NOW) == ""
-        [told] = gone.take_remarks()
-        assert "is not used: there is no such folder. What it lacks is kept here" in told
+        [remark] = missing_store.take_remarks()
+        assert "is not used: there is no such folder. What it lacks is kept here" in remark
         b.answers.shared = machine()
         b.answers.fetch(["q"], NOW)
         assert b.answers.get("q", NOW) is None
@@ -186,29 +186,29 @@ def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(
 # Labels
 
 
-def said(finding: str, at: datetime, *, right: bool) -> Label:
-    about = {
+def label_of(finding: str, at: datetime, *, right: bool) -> Label:
+    origin = {
         "rubric": "quality",
         "criterion": "c",
         "digest": "",
         "by": "Ann <a@x>",
         "source": "cli",
     }
-    return Label(ts=at, finding=finding, right=right, **about)
+    return Label(ts=at, finding=finding, right=right, **origin)
 
 
 def test_labels_of_a_team_are_the_newest_of_each_finding_until_they_are_taken_back(
     machine: Machine, folder: Path
 ) -> None:
-    one, two = "1" * 16, "2" * 16
-    machine().put_label(said(one, START, right=True))
-    machine().put_label(said(one, NOW, right=False))
-    machine().put_label(said(two, NOW, right=True))
+    first, second = "1" * 16, "2" * 16
+    machine().put_label(label_of(first, START, right=True))
+    machine().put_label(label_of(first, NOW, right=False))
+    machine().put_label(label_of(second, NOW, right=True))
     assert [(label.finding, label.right) for label in machine().labels()] == [
-        (one, False),
-        (two, True),
+        (first, False),
+        (second, True),
     ]
-    machine().remove_labels(one)
+    machine().remove_labels(first)
     [label] = objects(folder, "labels")
     assert machine("another secret, as long").labels() == ()
     label.write_bytes(label.read_bytes().replace(b"true", b"null"))
@@ -238,24 +238,38 @@ def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(
         Kind(outcome="fail", rubrics=[f"r-{n}" for n in range(200)]),
     )
     uploaded(machine, tmp_path / "a")
-    there = machine().runs(tmp_path / "fetched", Provenance(NOW))
-    here = Bundles(tmp_path / "a", Provenance(NOW)).find()
-    assert [(one.run_id, one.rubrics) for one in there.find()] == [
-        (here[0].run_id, ()),
-        (here[1].run_id, here[1].rubrics),
+    shared_runs = machine().runs(tmp_path / "fetched", Provenance(NOW))
+    local_runs = Bundles(tmp_path / "a", Provenance(NOW)).find()
+    assert [(entry.run_id, entry.rubrics) for entry in shared_runs.find()] == [
+        (local_runs[0].run_id, ()),
+        (local_runs[1].run_id, local_runs[1].rubrics),
     ]
-    same = [
-        (one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author)
-        for one in here
+    facts = [
+        (
+            entry.created_at,
+            entry.outcome,
+            entry.patch_id,
+            entry.range_patch_id,
+            entry.cost_usd,
+            entry.author,
+        )
+        for entry in local_runs
     ]
-    assert same == [
-        (one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author)
-        for one in there.find()
+    assert facts == [
+        (
+            entry.created_at,
+            entry.outcome,
+            entry.patch_id,
+            entry.range_patch_id,
+            entry.cost_usd,
+            entry.author,
+        )
+        for entry in shared_runs.find()
     ]
-    assert [one.outcome for one in there.find(outcome="fail")] == ["fail"]
-    assert len(there.find(since=START + timedelta(seconds=30))) == 1
+    assert [entry.outcome for entry in shared_runs.find(outcome="fail")] == ["fail"]
+    assert len(shared_runs.find(since=START + timedelta(seconds=30))) == 1
     with pytest.raises(UsageError, match="--path looks into runs"):
-        there.find(path="src/**")
+        shared_runs.find(path="src/**")
 
 
 def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
@@ -266,18 +280,19 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     for name in ("a", "b", "d"):
         uploaded(machine, tmp_path / name)
     uploaded(lambda: machine("another secret, as long"), tmp_path / "c")
-    one, two, _, four = objects(folder, "runs")
-    one.write_bytes(two.read_bytes())  # altered
-    two.rename(two.with_name(two.name.replace(two.name[:8], "0" * 8)))  # its name is altered
-    facts = four.parent  # a verdict that was altered in the name alone
+    first, second, _, fourth = objects(folder, "runs")
+    first.write_bytes(second.read_bytes())  # altered
+    renamed = second.name.replace(second.name[:8], "0" * 8)
+    second.rename(second.with_name(renamed))  # its name is altered
+    facts = fourth.parent  # a verdict that was altered in the name alone
     facts.rename(facts.with_name(facts.name[:-1] + ("A" if facts.name[-1] != "A" else "B")))
     shared = machine().runs(tmp_path / "fetched", Provenance(NOW))
     assert [run.state for run in shared.find()] == ["foreign", "foreign", "foreign", "sealed"]
     foreign = "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered"
-    for entry, why in zip(
+    for entry, sentence in zip(
         shared.find(), (foreign, foreign, foreign, "its bytes are not those"), strict=True
     ):
-        with pytest.raises(IntegrityError, match=why):
+        with pytest.raises(IntegrityError, match=sentence):
             shared.fetch([entry])
     assert not list((tmp_path / "fetched").rglob("summary.json"))
     checked = shared.verify()
@@ -312,7 +327,7 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
     assert [entry.state for entry in entries] == ["sealed", "sealed"]
     with pytest.raises(IntegrityError, match="its bytes are not those"):
         shared.fetch(entries)
-    assert [one.run_id for one in Bundles(tmp_path / "fetched", Provenance(NOW)).find()] == [
+    assert [entry.run_id for entry in Bundles(tmp_path / "fetched", Provenance(NOW)).find()] == [
         entries[0].run_id
     ]
     problems = [(problem.state, problem.place) for problem in shared.verify().problems]
@@ -337,8 +352,8 @@ def test_a_large_run_is_left_for_push_while_somebody_waits(
         file.truncate(40 << 20)
     store = machine()
     assert not store.upload(tmp_path / "a", (), summary)
-    [told] = store.take_remarks()
-    assert told.endswith(
+    [remark] = store.take_remarks()
+    assert remark.endswith(
         "has 41 MB: too much to upload while you wait; `vibe-gate bundles push` uploads it."
     )
     assert objects(folder) == []
@@ -385,10 +400,13 @@ def test_clean_deletes_old_runs_answers_and_claims_and_leaves_what_is_foreign(
         os.utime(path, (0, 0))
     rules = Retention(max_age_days=30)
     shared = machine().runs(tmp_path / "fetched", Provenance(datetime.now(UTC)))
-    for dry_run, left in ((True, 9), (False, 6)):
-        done = shared.clean(rules, dry_run=dry_run)
-        assert (len(done.deleted), done.answers, done.claims, done.errors) == (1, 1, 1, ())
-        assert len(objects(folder)) == left
+    for dry_run, remaining in ((True, 9), (False, 6)):
+        cleaned = shared.clean(rules, dry_run=dry_run)
+        assert len(cleaned.deleted) == 1
+        assert cleaned.answers == 1
+        assert cleaned.claims == 1
+        assert cleaned.errors == ()
+        assert len(objects(folder)) == remaining
     assert all(path.exists() for path in theirs)
 
 

@@ -69,13 +69,13 @@ def use(state: CloneState) -> None:
     state.hook_records.find_records(TREE)
 
 
-def run(program: str, *arguments: object, **more: Any) -> subprocess.Popen[str]:
+def run(program: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
     code = (
         "import sys\nfrom datetime import *\nfrom time import sleep\nfrom vibe_gate.store.clone_state import open_state\n"
         + program
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
 
 
 def test_what_is_written_is_read_by_the_next_process(tmp_path):
@@ -287,9 +287,9 @@ def test_a_damaged_file_is_put_aside_for_a_new_one_and_the_warning_says_what_to_
         assert state.problem == ""
     (aside,) = folder.glob("state.db.damaged-????????T?????????Z")
     assert aside.read_bytes() == damaged
-    (said,) = caplog.messages
-    assert said.startswith(f"vibe-gate: {path} was damaged (")
-    assert said.endswith(
+    (message,) = caplog.messages
+    assert message.startswith(f"vibe-gate: {path} was damaged (")
+    assert message.endswith(
         "), so a new one was begun: overrides, labels, records of git's hooks, cached answers, the day's spending and "
         "what captured sessions wrote are lost, recorded runs are not. "
         f"The old one is now {aside.name}: delete it when you need nothing from it."
@@ -311,7 +311,7 @@ def test_what_sqlite_keeps_beside_a_damaged_file_goes_aside_with_it(folder):
     with open_state(folder.parent) as state:
         state.hook_records.append(SEEN)
     (aside,) = folder.glob("state.db.damaged-*Z")
-    assert {one.name for one in folder.glob("state.db.damaged-*")} == {
+    assert {path.name for path in folder.glob("state.db.damaged-*")} == {
         aside.name + end for end in ("", "-wal", "-shm")
     }
     assert Path(f"{aside}-wal").read_bytes() == b"of the damaged one"
@@ -329,11 +329,13 @@ def test_an_empty_file_is_filled_in_place(folder):
 def test_wherever_a_byte_is_wrong_nothing_is_stopped(tmp_path):
     (tmp_path / "whole" / "vibe-gate").mkdir(parents=True)
     filled(tmp_path / "whole" / "vibe-gate" / "state.db")
-    whole = (tmp_path / "whole" / "vibe-gate" / "state.db").read_bytes()
-    for at in range(20, len(whole), len(whole) // 60):
+    content = (tmp_path / "whole" / "vibe-gate" / "state.db").read_bytes()
+    for at in range(20, len(content), len(content) // 60):
         folder = tmp_path / str(at) / "vibe-gate"
         folder.mkdir(parents=True)
-        (folder / "state.db").write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        (folder / "state.db").write_bytes(
+            content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
+        )
         with open_state(folder.parent) as state:
             state.hook_records.all()
             use(state)
@@ -364,9 +366,9 @@ def test_of_processes_that_find_a_damaged_file_at_once_one_puts_it_aside(folder)
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
-        ended = [process.communicate(timeout=250) for process in processes]
-        assert [out for out, _ in ended] == ["\n"] * 4
-        assert sum("was damaged" in err for _, err in ended) == 1
+        outputs = [process.communicate(timeout=250) for process in processes]
+        assert [out for out, _ in outputs] == ["\n"] * 4
+        assert sum("was damaged" in err for _, err in outputs) == 1
         assert len(list(folder.glob("state.db.damaged-*Z"))) == round + 1
         with open_state(folder.parent) as state:
             assert state.spending.spent(NOW) == 1.0
@@ -413,21 +415,20 @@ print(state.spending.spent(datetime.now(UTC)), state.problem)
 
 
 def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_named_and_blocks_nothing():
-    with tempfile.TemporaryDirectory(
-        dir="/tmp"
-    ) as made:  # which everybody may enter, as TMPDIR may not be
-        path = Path(made, "vibe-gate", "state.db")
+    # Everybody may enter a folder of /tmp, as one of TMPDIR may not be.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        path = Path(folder, "vibe-gate", "state.db")
         path.parent.mkdir()
         garbage(path)
-        for place, mode in ((path, 0o644), (path.parent, 0o555), (Path(made), 0o755)):
+        for place, mode in ((path, 0o644), (path.parent, 0o555), (Path(folder), 0o755)):
             place.chmod(mode)
-        out, _ = run(WITHOUT_RIGHTS, made).communicate(timeout=250)
+        out, _ = run(WITHOUT_RIGHTS, folder).communicate(timeout=250)
         path.parent.chmod(0o755)
         assert out == (
             f"0.0 {path} cannot be used (file is not a database; Permission denied when it was to be renamed: delete "
             f"{path}* to begin a new one); nothing of this run is kept there.\n"
         )
-        assert [one.name for one in path.parent.iterdir()] == ["state.db"]
+        assert [path.name for path in path.parent.iterdir()] == ["state.db"]
 
 
 def test_a_file_that_lacks_a_table_gets_it_and_keeps_its_rows(folder, caplog):

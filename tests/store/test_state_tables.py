@@ -165,12 +165,12 @@ def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_re
 
 
 def test_a_mark_that_is_a_link_or_no_file_is_none(state: CloneState, tmp_path: Path) -> None:
-    there = marked(state, "elsewhere", "CLAUDECODE\n", 0)
-    (there.parent / f"amend.{OLD}.{COMMIT}").symlink_to(there)
-    (there.parent / f"rebase.{OLD}.{COMMIT}").mkdir()
+    mark = marked(state, "elsewhere", "CLAUDECODE\n", 0)
+    (mark.parent / f"amend.{OLD}.{COMMIT}").symlink_to(mark)
+    (mark.parent / f"rebase.{OLD}.{COMMIT}").mkdir()
     assert state.hook_records.marks() == []
-    folder = there.parent.rename(tmp_path / "moved")
-    there.parent.symlink_to(folder)
+    folder = mark.parent.rename(tmp_path / "moved")
+    mark.parent.symlink_to(folder)
     assert state.hook_records.marks() == []
 
 

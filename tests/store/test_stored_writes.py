@@ -27,9 +27,9 @@ def write(before, after, settled=None, path="/r/a.py"):
     return FileWrite(path, "Edit", "toolu_1", before, after, frozenset(["0" * 40]), settled)
 
 
-def kept(*writes, key=KEY):
+def log_writes(*writes, key=KEY):
     log = WriteLog(LineDigests(KEY), OneSecretRedactor().value)
-    return [log.line(one, AT) for one in writes]
+    return [log.line(file_write, AT) for file_write in writes]
 
 
 def test_a_state_comes_back_from_the_steps_that_made_it():
@@ -47,17 +47,21 @@ def test_a_large_file_edited_often_is_kept_once_and_its_text_never():
         before = "\n".join(text)
         text[number * 7] = f"edit {number}"
         writes.append(write(before, "\n".join(text)))
-    lines = kept(*writes)
+    lines = log_writes(*writes)
     assert sum(map(len, lines)) < 5_000 * 11 + 100 * 700
     assert b"says" not in b"".join(lines)
     reader, digests = WriteReader(LineDigests(KEY).id), LineDigests(KEY)
     read = [reader.write(line) for line in lines]
-    assert [one.after for one in read] == [digests.of_text(one.after) for one in writes]
-    assert [one.before for one in read] == [digests.of_text(one.before) for one in writes]
+    assert [file_write.after for file_write in read] == [
+        digests.of_text(file_write.after) for file_write in writes
+    ]
+    assert [file_write.before for file_write in read] == [
+        digests.of_text(file_write.before) for file_write in writes
+    ]
 
 
 def test_under_another_key_and_after_damage_no_state_is_told_until_one_is_kept_whole():
-    lines = kept(write("", "a\nb"), write("a\nb", "a\nc"), write("", "x", path="/r/b.py"))
+    lines = log_writes(write("", "a\nb"), write("a\nb", "a\nc"), write("", "x", path="/r/b.py"))
     other = WriteReader(LineDigests(bytes(32)).id)
     assert [other.write(line).after for line in lines] == [None] * 3
     reader = WriteReader(LineDigests(KEY).id)
@@ -70,7 +74,7 @@ def test_under_another_key_and_after_damage_no_state_is_told_until_one_is_kept_w
     "damage", [{"after": [[0, 99]]}, {"after": ["!"]}, {"after": ["AAA="]}, {"joined": "AA"}]
 )
 def test_steps_that_lead_nowhere_are_damage(damage):
-    (line,) = kept(write("", "a\nb"))
+    (line,) = log_writes(write("", "a\nb"))
     assert (
         WriteReader(LineDigests(KEY).id).write(json.dumps(json.loads(line) | damage).encode())
         is None
@@ -80,13 +84,13 @@ def test_steps_that_lead_nowhere_are_damage(damage):
 def test_white_space_does_not_count_and_what_a_formatter_breaks_up_is_found():
     digests = LineDigests(KEY)
     assert digests.of(["  a = 1", "a=1\r"])[0] == digests.of(["a=1"])[0]
-    one, many = ["call('one', two)"], ["x", "call(", '    "one",', "    two,", ")"]
-    assert digests.loose(one, [0]).keys() <= digests.loose(many, range(1, 5)).keys()
-    assert digests.loose(many, [2])[next(iter(digests.loose(one, [0])))] == (1, 5)
+    line, lines = ["call('one', two)"], ["x", "call(", '    "one",', "    two,", ")"]
+    assert digests.loose(line, [0]).keys() <= digests.loose(lines, range(1, 5)).keys()
+    assert digests.loose(lines, [2])[next(iter(digests.loose(line, [0])))] == (1, 5)
 
 
 def test_what_a_formatter_left_at_once_is_what_the_write_left():
-    (line,) = kept(write("", "x=1\ny=2", b"y = 2\nx = 1\n"))
+    (line,) = log_writes(write("", "x=1\ny=2", b"y = 2\nx = 1\n"))
     read = WriteReader(LineDigests(KEY).id).write(line)
     assert read.final_lines == LineDigests(KEY).of(["y = 2", "x = 1"])
     assert read.after == LineDigests(KEY).of(["x=1", "y=2"])

@@ -21,7 +21,7 @@ from vibe_gate.store.turn_summary import (
 )
 
 
-def marks(*said: str) -> list[HookMark]:
+def marks(*words: str) -> list[HookMark]:
     """`pre:id`, `post:id`, `fail:id`, or another hook's name; a mark every 10 ms."""
     names = {"pre": "PreToolUse", "post": "PostToolUse", "fail": "PostToolUseFailure"}
     return [
@@ -32,7 +32,7 @@ def marks(*said: str) -> list[HookMark]:
             word.partition(":")[2],
             "Read",
         )
-        for seq, word in enumerate(said)
+        for seq, word in enumerate(words)
     ]
 
 
@@ -112,20 +112,20 @@ def test_files_are_counted_by_kind() -> None:
     assert count_changes(kinds) == FileStats(added=1, modified=3, deleted=1, renamed=1, total=6)
 
 
-def after(*said: tuple[str, str, str]) -> list[tuple[str, str]]:
+def after(*todo_events: tuple[str, str, str]) -> list[tuple[str, str]]:
     todos: list = []
-    for action, text, status in said:
+    for action, text, status in todo_events:
         todos = apply_todo_event(todos, {"action": action, "text": text, "status": status})
     return [(todo.text, todo.status) for todo in todos]
 
 
 def test_todos_are_added_and_updated() -> None:
-    said = [
+    todo_events = [
         ("add", "read", "pending"),
         ("add", "write", "pending"),
         ("update", "read", "completed"),
     ]
-    assert after(*said, ("update", "write", "in_progress")) == [
+    assert after(*todo_events, ("update", "write", "in_progress")) == [
         ("read", "completed"),
         ("write", "in_progress"),
     ]
@@ -140,13 +140,13 @@ def test_set_todos_replace_what_was_said_of_them() -> None:
 def test_a_deleted_todo_leaves_the_list_an_unknown_one_changes_nothing_and_a_strange_status_is_pending() -> (
     None
 ):
-    said = [
+    todo_events = [
         ("add", "read", "?"),
         ("add", "write", ""),
         ("update", "write", "deleted"),
         ("update", "other", "completed"),
     ]
-    assert after(*said) == [("read", "pending")]
+    assert after(*todo_events) == [("read", "pending")]
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def place(name: str, run: RunRecorder) -> str:
     return f"{KEY}/{run.run_id}/{name}" if name else f"{KEY}/{run.run_id}"
 
 
-def told(root: Path, provenance: Provenance = NOW) -> list[tuple[str, str, str]]:
+def list_flaws(root: Path, provenance: Provenance = NOW) -> list[tuple[str, str, str]]:
     return [
         (flaw.state, flaw.what, flaw.place) for flaw in verify_bundles(root, provenance).problems
     ]
@@ -79,12 +79,12 @@ def test_a_running_run_and_an_incomplete_one_are_not_corrupt(tmp_path: Path, sto
     running = store.begin(KEY, START, {"prompt": "still at it"})
     (running.directory / ".tmp-0123456789abcdef").write_text("half")
     over = left_off(store)
-    found = verify_bundles(tmp_path, NOW)
-    assert found.is_sound
-    states = {(flaw.state, flaw.what, flaw.run[-28:]) for flaw in found.problems}
+    verified = verify_bundles(tmp_path, NOW)
+    assert verified.is_sound
+    states = {(flaw.state, flaw.what, flaw.run[-28:]) for flaw in verified.problems}
     assert ("running", "run", running.run_id) in states
     assert ("incomplete", "run", over.run_id) in states
-    assert not [flaw for flaw in found.problems if flaw.what == "temporary"]
+    assert not [flaw for flaw in verified.problems if flaw.what == "temporary"]
     running.close()
 
 
@@ -102,11 +102,11 @@ def test_a_sealed_file_that_was_changed_removed_or_swapped_is_told(
     tmp_path: Path, run: RunRecorder, name: str
 ) -> None:
     damaged(run.directory / name, lambda data: data + b" \n")
-    assert ("corrupt", "digest", place(name, run)) in told(tmp_path)
+    assert ("corrupt", "digest", place(name, run)) in list_flaws(tmp_path)
     (run.directory / name).unlink()
-    assert ("corrupt", "digest", place(name, run)) in told(tmp_path)
+    assert ("corrupt", "digest", place(name, run)) in list_flaws(tmp_path)
     (run.directory / name).symlink_to("/etc/passwd")
-    assert ("corrupt", "entry", place(name, run)) in told(tmp_path)
+    assert ("corrupt", "entry", place(name, run)) in list_flaws(tmp_path)
 
 
 def test_every_flaw_is_told_in_one_go(tmp_path: Path, store: Store, run: RunRecorder) -> None:
@@ -115,7 +115,7 @@ def test_every_flaw_is_told_in_one_go(tmp_path: Path, store: Store, run: RunReco
     (other.directory / "summary.json").write_bytes(b'{"schema": 1, "schema": 1}')
     shutil.rmtree(other.directory / TURN)
     os.mkfifo(run.directory / "files/after/pipe")
-    assert set(told(tmp_path)) == {
+    assert set(list_flaws(tmp_path)) == {
         ("corrupt", "digest", place("graph.json", run)),
         ("corrupt", "document", place("summary.json", other)),
         ("corrupt", "entry", place("files/after/pipe", run)),
@@ -130,7 +130,7 @@ def test_a_content_that_is_not_what_its_name_says_is_told_wherever_it_is_shown(
     wrong = gzip.compress(b"something else" * 1000) if suffix.endswith("gz") else b"\0else" * 4
     path.write_bytes(wrong)
     name = path.relative_to(run.directory).as_posix()
-    assert ("corrupt", "content", place(name, run)) in told(tmp_path)
+    assert ("corrupt", "content", place(name, run)) in list_flaws(tmp_path)
 
 
 def test_a_content_that_the_events_name_and_nobody_has_is_told(
@@ -138,7 +138,7 @@ def test_a_content_that_the_events_name_and_nobody_has_is_told(
 ) -> None:
     path = content_of(run, ".bin")
     path.unlink()
-    assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.stem}", run))]
+    assert list_flaws(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.stem}", run))]
 
 
 def test_a_summary_that_was_deleted_is_named(tmp_path: Path, store: Store) -> None:
@@ -166,12 +166,12 @@ def test_a_document_that_says_something_else_than_its_place_or_schema_is_told(
     path = run.directory / name
     assert old in path.read_bytes()
     path.write_bytes(path.read_bytes().replace(old, new, 1))
-    assert ("corrupt", "document", place(name, run)) in told(tmp_path)
+    assert ("corrupt", "document", place(name, run)) in list_flaws(tmp_path)
 
 
 def test_a_run_under_another_runs_name_is_told(tmp_path: Path, run: RunRecorder) -> None:
     run.directory.rename(run.directory.with_name("20260102T030405678Z-00000000"))
-    assert {what for _, what, _ in told(tmp_path)} == {"document"}
+    assert {kind for _, kind, _ in list_flaws(tmp_path)} == {"document"}
 
 
 def test_a_turn_without_a_summary_is_told_and_not_corrupt_where_its_session_never_ended(
@@ -181,7 +181,7 @@ def test_a_turn_without_a_summary_is_told_and_not_corrupt_where_its_session_neve
     run.event("node.added", "judge", kind="judge")
     run.turn("judge").event({"type": "message"})
     run.seal(summary_of(run))
-    assert told(tmp_path) == [("incomplete", "turn", place("nodes/judge/turn-001", run))]
+    assert list_flaws(tmp_path) == [("incomplete", "turn", place("nodes/judge/turn-001", run))]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_turn_without_a_summary_is_told_and_not_corrupt_where_its_session_neve
 def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(
     tmp_path: Path, run: RunRecorder, path: str
 ) -> None:
-    assert ("foreign", "run", place("", run)) in told(tmp_path, Provenance(START, {path}))
+    assert ("foreign", "run", place("", run)) in list_flaws(tmp_path, Provenance(START, {path}))
 
 
 def test_annotations_come_after_the_seal_and_break_nothing(
@@ -202,9 +202,9 @@ def test_annotations_come_after_the_seal_and_break_nothing(
     (run.directory / "annotations" / name).write_bytes(body)
     (run.directory / "annotations.ndjson").write_text(json.dumps({"seq": 0, "message": "m"}) + "\n")
     (run.directory / ".vibe-keep").touch()
-    assert told(tmp_path) == []
+    assert list_flaws(tmp_path) == []
     (run.directory / "annotations" / name).write_bytes(b"else")
-    assert told(tmp_path) == [("corrupt", "entry", place(f"annotations/{name}", run))]
+    assert list_flaws(tmp_path) == [("corrupt", "entry", place(f"annotations/{name}", run))]
 
 
 def test_verifying_changes_nothing(tmp_path: Path, store: Store, run: RunRecorder) -> None:
@@ -224,7 +224,9 @@ def test_foreign_runs_are_told_apart_and_show_no_outcome(
     later = open_store(tmp_path, OneSecretRedactor(), clock).begin(KEY, clock.now, {})
     later.seal(summary_of(later))
     tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
-    assert told(tmp_path, tracked) == [("foreign", "run", place("", one)) for one in (newer, later)]
+    assert list_flaws(tmp_path, tracked) == [
+        ("foreign", "run", place("", recorder)) for recorder in (newer, later)
+    ]
     states = {
         entry.run_id: (entry.state, entry.outcome) for entry in Bundles(tmp_path, tracked).find()
     }

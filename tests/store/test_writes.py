@@ -133,12 +133,12 @@ def test_a_sessions_name_says_whose_it_is(session, title):
 
 
 def test_an_edit_by_claude_code_tells_the_file_before_and_after_it():
-    def of(tool, asked, answer):
+    def of(tool, tool_input, answer):
         data = {
             "hook_event_name": "PostToolUse",
             "tool_name": tool,
             "tool_use_id": "toolu_1",
-            "tool_input": asked,
+            "tool_input": tool_input,
         }
         (write,) = read_writes(CapturedEvent(NOW, data | {"tool_response": answer}))
         return write.tool_use_id, write.before, write.after
@@ -159,10 +159,10 @@ def test_an_edit_by_claude_code_tells_the_file_before_and_after_it():
     assert of("NotebookEdit", {"notebook_path": "/r/n.ipynb"}, {}) == ("toolu_1", None, None)
 
 
-@pytest.mark.parametrize("shown", ["Error", None, {}, {"filePath": 7, "newContent": "x"}])
-def test_a_call_of_gemini_that_wrote_nothing_has_no_writes(shown):
+@pytest.mark.parametrize("display", ["Error", None, {}, {"filePath": 7, "newContent": "x"}])
+def test_a_call_of_gemini_that_wrote_nothing_has_no_writes(display):
     data = {"hook_event_name": "AfterTool", "tool_name": "write_file", "tool_input": {}}
-    assert read_writes(gemini(**data, tool_response={"returnDisplay": shown})) == ()
+    assert read_writes(gemini(**data, tool_response={"returnDisplay": display})) == ()
     assert read_writes(gemini(**data, tool_response=None)) == ()
 
 
@@ -172,12 +172,12 @@ def test_every_agent_has_its_events_told():
     )
 
 
-def claude_write(tool, asked, answer, cwd="/r", at=NOW):
+def claude_write(tool, tool_input, answer, cwd="/r", at=NOW):
     data = {
         "hook_event_name": "PostToolUse",
         "tool_name": tool,
         "tool_use_id": "toolu_1",
-        "tool_input": asked,
+        "tool_input": tool_input,
     }
     (write,) = read_writes(CapturedEvent(at, data | {"cwd": cwd, "tool_response": answer}))
     return write
@@ -197,7 +197,7 @@ def test_every_editing_tool_of_claude_code_tells_the_file_before_and_after_it():
 
 
 @pytest.mark.parametrize(
-    ("tool", "asked", "answer"),
+    ("tool", "tool_input", "answer"),
     [
         (
             "MultiEdit",
@@ -211,8 +211,8 @@ def test_every_editing_tool_of_claude_code_tells_the_file_before_and_after_it():
         ("Edit", {}, {"originalFile": None, "structuredPatch": [{"lines": ["+not there"]}]}),
     ],
 )
-def test_what_an_odd_call_left_is_not_told(tool, asked, answer):
-    assert claude_write(tool, {"file_path": "/r/x", **asked}, answer).after is None
+def test_what_an_odd_call_left_is_not_told(tool, tool_input, answer):
+    assert claude_write(tool, {"file_path": "/r/x", **tool_input}, answer).after is None
 
 
 def later() -> datetime:
@@ -227,13 +227,16 @@ def test_the_text_before_an_edit_is_worked_out_of_its_patch(tmp_path):
         [" one", "-two", "+TWO", " three"],
         [" four", "-five", "-six", "+FIVE", "\\ No newline at end of file"],
     )
-    answer = {"originalFile": None, "structuredPatch": [{"lines": some} for some in lines]}
+    answer = {
+        "originalFile": None,
+        "structuredPatch": [{"lines": patch_lines} for patch_lines in lines],
+    }
     write = claude_write("Edit", {"file_path": str(file)}, answer, at=later())
     assert write.before == "one\ntwo\nthree\nfour\nfive\nsix\n"
 
 
 @pytest.mark.parametrize(
-    ("left", "patch", "before"),
+    ("content", "patch", "before"),
     [
         ("a\nB\nc\n", "@@\n a\n-b\n+B\n c\n", "a\nb\nc\n"),
         ("a\r\nB\r\nc\r\n", "@@\n a\n-b\n+B\n c\n", "a\nb\nc\n"),
@@ -246,9 +249,9 @@ def test_the_text_before_an_edit_is_worked_out_of_its_patch(tmp_path):
     ],
 )
 def test_the_text_before_a_patch_of_codex_is_known_where_the_patch_fits_once(
-    tmp_path, left, patch, before
+    tmp_path, content, patch, before
 ):
-    (tmp_path / "a.py").write_bytes(left.encode())
+    (tmp_path / "a.py").write_bytes(content.encode())
     data = {"hook_event_name": "PostToolUse", "tool_name": "apply_patch", "cwd": str(tmp_path)}
     data["tool_input"] = {
         "command": f"*** Begin Patch\n*** Update File: a.py\n{patch}*** End Patch\n"
@@ -258,16 +261,19 @@ def test_the_text_before_a_patch_of_codex_is_known_where_the_patch_fits_once(
 
 
 @pytest.mark.parametrize(
-    "named",
+    "given_path",
     ["{top}/src/a.py", "src/a.py", "src/../src/a.py", "linked/a.py", "other.py", "./src//a.py"],
 )
-def test_a_write_is_at_the_file_itself_whatever_links_lead_there(tmp_path, named):
+def test_a_write_is_at_the_file_itself_whatever_links_lead_there(tmp_path, given_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.py").write_text("x\n")
     (tmp_path / "linked").symlink_to("src")
     (tmp_path / "other.py").symlink_to("src/a.py")
     write = claude_write(
-        "Write", {"file_path": named.format(top=tmp_path)}, {"content": "x\n"}, cwd=str(tmp_path)
+        "Write",
+        {"file_path": given_path.format(top=tmp_path)},
+        {"content": "x\n"},
+        cwd=str(tmp_path),
     )
     assert write.path == str(tmp_path / "src" / "a.py")
 
