@@ -267,6 +267,18 @@ def test_matches_are_in_order_apart_and_inside_the_text(
     )
 
 
+def values_found(text: str) -> set[tuple[str, str]]:
+    """The kind and the value of each match."""
+    return {(match.kind, text[match.start : match.end]) for match in find_secrets(text)}
+
+
+def test_what_only_looks_like_a_secret_hides_none_after_it() -> None:
+    for rule in RULES:
+        lookalikes = f"{filled(rule.negative)} {rule.keywords[0]}"
+        secret = f"\n{filled(rule.positive)}"
+        assert values_found(lookalikes + secret) >= values_found(secret), rule
+
+
 KEYWORDS = list(dict.fromkeys(keyword for rule in RULES for keyword in rule.keywords))
 HOSTILE_UNITS = [
     *KEYWORDS,
