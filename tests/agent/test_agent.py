@@ -16,13 +16,19 @@ from processes import gone, pid_in
 from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answering, conversing, hold, session_in
 
-from vibe_gate.agent import Image, find_cli
+from vibe_gate.agent import Image, find_cli, sdk_project_key
 from vibe_gate.agent.allowed import refusal_of_call
 from vibe_gate.gateway import find_upstream
 
 pytestmark = pytest.mark.slow
 
 OK = {"ok": True}
+WORDS = {
+    "type": "object",
+    "properties": {"ok": {"type": "string"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
 UNDER_WAY = 0.2
 
 
@@ -416,6 +422,29 @@ def test_a_session_is_recorded_as_it_goes_until_its_answer_fits(tmp_path, enviro
     assert [denial["tool_use_id"] for denial in ending.permission_denials] == ["toolu_/etc/passwd"]
     requests = {(request.method, request.path.rpartition("/v1")[2]) for request in model.api.log}
     assert requests == {("POST", "/messages?beta=true")}, "no other address is asked"
+
+
+def test_a_judges_record_does_not_tell_where_its_folder_is(tmp_path, environ):
+    place = tmp_path / "home of ü" / "tree"
+    place.mkdir(parents=True)
+    (place / "a.py").write_text("x = 1\n")
+    read = ToolUse("Read", {"file_path": f"{place}/a.py"}, id="toolu_a")
+    refused = ToolUse("Read", {"file_path": f"{place.parent}/b.py"}, id="toolu_b")
+    words = Turn(f"I look into {place}.", read, refused)
+    answer = {"ok": f"{place}/a.py is fine"}
+    with answering(words, answer) as model:
+        ending, notes = hold(
+            session_in(
+                tmp_path, model.base_url, environ, folder=place, schema=WORDS, hides_folder=True
+            )
+        )
+    assert ending.answer == {"ok": "./a.py is fine"}
+    inputs = {event["tool_use_id"]: event["input"] for event in notes.events if "input" in event}
+    assert inputs["toolu_a"] == {"file_path": "./a.py"}
+    assert {hook["cwd"] for hook in notes.hooks} == {"."}
+    record = json.dumps([notes.events, notes.hooks, ending.answer])
+    assert json.dumps(str(place))[1:-1] not in record
+    assert sdk_project_key(place) not in record
 
 
 def test_a_recorder_that_fails_does_not_fail_the_guard(tmp_path, environ):

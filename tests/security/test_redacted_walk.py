@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from answers import answers, fails, said
 from repos import GATE, RUBRIC, SWALLOWS, Repo
-from scripted_messages_api import ApiError, Text, Thinking, ToolUse, Turn
+from scripted_messages_api import ApiError, MessagesRequest, Text, Thinking, ToolUse, Turn
 from walks import walked
 from wire import answer, answering
 
@@ -198,6 +198,34 @@ def test_nothing_secret_is_left_by_a_review_whose_model_fails(
     assert review.summary.outcome in ("error", "fail")
     assert_clean(repo.path / ".vibe-artifacts")
     assert_clean(repo.path / ".git/vibe-gate")
+
+
+def test_a_bundle_does_not_tell_where_its_judges_read(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    home = tmp_path / "home-of-ada"
+    environ |= {"XDG_STATE_HOME": str(home)}
+    repo = planted_repo(tmp_path / "repo", environ)
+    seen_texts: list[str] = []
+
+    def look(_request: MessagesRequest) -> Turn:
+        (folder,) = home.glob("vibe-gate/workspaces/*/kept-export/trees")
+        read = ToolUse("Read", {"file_path": f"{folder}/after/src/load.py"})
+        return Turn(Text(f"I read {folder}/after/src/load.py."), read)
+
+    def judge(request: MessagesRequest) -> Turn:
+        (folder,) = home.glob("vibe-gate/workspaces/*/kept-export/trees")
+        seen_texts.extend(result.text for result in request.tool_results)
+        reason = f"{folder}/after/src/load.py drops the error."
+        return answer(answers(fails(reason=reason), said("names-are-clear")))
+
+    with answering(look, judge, repeat_last=True) as model:
+        review = walked(repo.path, environ | model.environ)
+    assert "except OSError" in seen_texts[0]
+    bundle = repo.path / review.summary.bundle
+    (events,) = bundle.glob("nodes/*/turn-001/events.ndjson")
+    assert "I read ./after/src/load.py." in events.read_text()
+    assert [path for path, data in written(bundle) if b"home-of-ada" in data] == []
 
 
 def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(

@@ -329,6 +329,7 @@ class _Session:
         self._objected = False
         self._running: dict[str, dict[str, Any]] = {}
         """By id, calls that the watcher heard begin, and not end."""
+        self._hidden_names = _names_of(turn.folder) if turn.hides_folder else []
 
     def keep_stderr(self, line: str) -> None:
         """Keep a line of the CLI's stderr, if it is one of the first."""
@@ -341,7 +342,14 @@ class _Session:
 
     def note(self, item: transcript.Item) -> None:
         """Write it down."""
-        self.record.event(item | {"ts": self.ms()})
+        self.record.event(self.hide_folder(item) | {"ts": self.ms()})
+
+    def hide_folder(self, item: transcript.Item) -> transcript.Item:
+        """The item without the working directory, if that is hidden."""
+        if not self._hidden_names:
+            return item
+        relative: transcript.Item = transcript.with_relative_paths(item, self._hidden_names)
+        return relative
 
     async def tell(self, kind: ProgressKind, **details: Any) -> None:  # noqa: ANN401  fields of TurnProgress
         """Tell the watcher; what it raises stops the session."""
@@ -436,7 +444,9 @@ class _Session:
         for denial in result.get("permission_denials") or ():
             denials[str(denial.get("tool_use_id"))] = denial
         denials |= self._denied
-        self.observed.result = result | {"permission_denials": list(denials.values())}
+        self.observed.result = self.hide_folder(
+            result | {"permission_denials": list(denials.values())}
+        )
         self.note({"type": "result", **self.observed.result})
 
     async def _hear_part(self, message: StreamEvent) -> None:
@@ -511,6 +521,14 @@ class _Session:
         """Hold a stopped session's hook back, so that the interrupt comes first."""
         if self.turn.stop.reason:
             await asyncio.sleep(HELD_S)
+
+
+def _names_of(folder: Path) -> list[str]:
+    """The names that Claude Code has for a folder: its path, with and without links, and the key of
+    its sessions; the longest first.
+    """
+    names = {str(folder), str(folder.resolve()), project_key_for_directory(folder)}
+    return sorted(names, key=len, reverse=True)
 
 
 def _refusal_of_expansion(name: str, tool_input: Mapping[str, Any]) -> str | None:
@@ -615,7 +633,7 @@ class _SessionHooks:
         self, event: HookInput, tool_use_id: str | None, _context: HookContext
     ) -> HookJSONOutput:
         session = self._session
-        fields: dict[str, Any] = transcript.json_safe(dict(event))
+        fields = session.hide_folder(transcript.json_safe(dict(event)))
         header = {
             "seq": next(self._numbers),
             "ts": session.ms(),

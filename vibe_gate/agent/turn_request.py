@@ -118,6 +118,8 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     model: str
     folder: Path
     """The working directory, and all that the tools can reach."""
+    hides_folder: bool = False
+    """Whether the record does not tell where it is: paths in it begin with `./` there."""
     homes: Path
     """A private folder in which the agent's home is made, and deleted after the turn."""
     schema: Mapping[str, Any] | None = None

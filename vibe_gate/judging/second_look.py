@@ -587,6 +587,7 @@ async def _hold_look(
         schema=build_look_schema(),
         objection=partial(write_look_objection, len(conversation.questions)),
         folder=context.folder,
+        hides_folder=True,
         homes=model.folder,
         tools=TOOLS,
         model=model_name,

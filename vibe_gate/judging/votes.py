@@ -481,6 +481,7 @@ async def _hold_vote(
         schema=build_answer_schema(tests=tests is not None),
         objection=partial(write_objection, [criterion.id for criterion in part.criteria]),
         folder=context.folder,
+        hides_folder=True,
         homes=model.folder,
         tools=TOOLS,
         model=model_name,
