@@ -71,9 +71,8 @@ def _unread(tree: DefinitionTree) -> Iterator[Mistake]:
     all_paths = tree.list(loading.FOLDER)
     prompts = set(_prompt_files(loading.definition_files(tree)))
     # A workflow in Python may read files of its own.
-    has_code = any(
-        path.startswith(loading.WORKFLOWS) and path.endswith(".py") for path in all_paths
-    )
+    python_paths = [path for path in all_paths if path.endswith(".py")]
+    has_code = any(path.startswith(loading.WORKFLOWS) for path in python_paths)
     unread_folders = set()
     for path in all_paths:
         if path in prompts or path.rpartition("/")[2] in _ANYWHERE:
@@ -109,14 +108,20 @@ def _prompt_files(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _unread_path(path: str, name: str, read_names: Sequence[str]) -> Mistake:
-    stem_matches = [
-        read_name
-        for read_name in read_names
-        if name.partition(".")[0] == read_name.partition(".")[0]
-    ]
-    near = stem_matches[0] if stem_matches else nearest(name, list(read_names))
-    advice = f"did you mean {quoted(near)}?" if near else f"the gate reads {', '.join(read_names)}"
+    near_name = _nearest_name(name, read_names)
+    advice = f"the gate reads {', '.join(read_names)}"
+    if near_name:
+        advice = f"did you mean {quoted(near_name)}?"
     return Mistake(paths.quote(path), 1, "", f"nothing reads this; {advice}")
+
+
+def _nearest_name(name: str, read_names: Sequence[str]) -> str | None:
+    """The name that may be meant: one with another ending, else one that is written nearly so."""
+    name_without_ending = name.partition(".")[0]
+    for read_name in read_names:
+        if read_name.partition(".")[0] == name_without_ending:
+            return read_name
+    return nearest(name, list(read_names))
 
 
 def _unmatched(source: Source, files: Sequence[str]) -> Iterator[Mistake]:

@@ -17,7 +17,7 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
 from vibe_gate.domain.document import read
-from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
+from vibe_gate.domain.gate import Gate, GateFile, Origin, Suppression, SuppressionsFile
 from vibe_gate.domain.rubric import WRITE_SCHEMA, Criterion, Rubric
 from vibe_gate.domain.tables import (
     MISTAKES_SHOWN,
@@ -208,10 +208,11 @@ class _DefinitionFiles(Struct, frozen=True):
 
     rubrics: tuple[Rubric, ...] = ()
 
-    suppressions: SuppressionsFile | None = None
+    suppressions: tuple[Suppression, ...] = ()
 
 
 def _read_definitions(tree: DefinitionTree, revision: str, origin: Origin) -> _Definitions:
+    """What the tree defines, with the mistakes of every file."""
     mistakes = list(islice(chain(_linked(tree), _misplaced(tree)), MISTAKES_SHOWN))
     files = _read_files(tree)
     rubric_names = [stem(path) for path in files if path.startswith(RUBRICS)]
@@ -224,24 +225,20 @@ def _read_definitions(tree: DefinitionTree, revision: str, origin: Origin) -> _D
             sources[path] = file
     definitions = _read_sources(sources, rubric_names, mistakes_by_path)
     gate_file = definitions.gate_file
-    offered_names: list[str] = []
-    if gate_file is not None:
-        absent_names = gate_file.named_rubrics.difference(rubric_names)
-        offered_names += [name for name in OFFERED if name in absent_names]
+    offered_names = _named_offers(gate_file, rubric_names)
     rubric_names += offered_names
     baselines = read_baselines(tree, mistakes)
     digests = [(path, source.digest) for path, source in sources.items()]
     for name in offered_names:
         digest = digest_of(_offered_path(name).read_bytes())
         digests.append((f"built-in/rubrics/{name}.toml", digest))
-    suppressions = definitions.suppressions
     gate = Gate(
         file=gate_file or GateFile(schema=1, rubrics=tuple(rubric_names)),
         rubrics=(*definitions.rubrics, *map(offered_rubric, offered_names)),
         origin=origin,
         revision=revision,
         digests=(*digests, *baselines),
-        suppressions=suppressions.suppression if suppressions else (),
+        suppressions=definitions.suppressions,
         baselines=tuple(baselines.values()),
     )
     refused: list[Mistake] = []
@@ -257,6 +254,14 @@ def _read_definitions(tree: DefinitionTree, revision: str, origin: Origin) -> _D
     return _Definitions(gate, is_gate, mistakes, refused)
 
 
+def _named_offers(gate_file: GateFile | None, rubric_names: Sequence[str]) -> list[str]:
+    """The rubrics of OFFERED that gate.toml names, and that the tree does not define itself."""
+    if gate_file is None:
+        return []
+    absent_names = gate_file.named_rubrics.difference(rubric_names)
+    return [name for name in OFFERED if name in absent_names]
+
+
 def _read_sources(
     sources: Mapping[str, Source],
     rubric_names: Sequence[str],
@@ -265,13 +270,15 @@ def _read_sources(
     """What gate.toml, the rubrics and the suppressions say; mistakes go to `mistakes_by_path`."""
     gate_file: GateFile | None = None
     rubrics = []
-    suppressions: SuppressionsFile | None = None
+    suppressions: tuple[Suppression, ...] = ()
     for path, source in sources.items():
         mistakes = mistakes_by_path[path]
         if path == GATE_PATH:
             gate_file = _read_gate_file(source, [*rubric_names, *OFFERED], mistakes)
         elif path == SUPPRESSIONS:
-            suppressions = read_model(SuppressionsFile, source.tables, (), source, mistakes)
+            file = read_model(SuppressionsFile, source.tables, (), source, mistakes)
+            if file is not None:
+                suppressions = file.suppression
         elif path.startswith(RUBRICS):
             rubric = _read_rubric(source, mistakes)
             if rubric is not None:

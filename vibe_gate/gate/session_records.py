@@ -256,9 +256,8 @@ def words_text(
         rows = [f"==== record of {title}, until the end of turn {turn}"]
         rows += _record_rows(record, acts.session, words.at)
         rows.append(f"==== the agent's words at the end of turn {turn} of {title}")
-        rows += [
-            _SPOKEN + line for line in escape.without_middle(words.text, MAX_WORDS).splitlines()
-        ]
+        spoken_lines = escape.without_middle(words.text, MAX_WORDS).splitlines()
+        rows += [_SPOKEN + line for line in spoken_lines]
         sections.append("\n".join(rows))
     return redact("\n".join(sections))
 

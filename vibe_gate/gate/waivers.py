@@ -8,7 +8,7 @@ from datetime import date
 from msgspec.structs import replace
 
 from vibe_gate.domain.gate import POLICY, Gate, Waivers
-from vibe_gate.domain.waiver import Waiver
+from vibe_gate.domain.waiver import Override, Waiver
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.store.clone_state import CloneState
@@ -30,10 +30,7 @@ def waivers_in_force(
     `approval` gives a person's word for the changes of the gate itself; it is asked only if that is
     needed.
     """
-    local_overrides = () if in_ci else state.overrides.all()
-    overrides = tuple(
-        override for override in local_overrides if not agent_behind({}, (override.email,))
-    )
+    overrides = () if in_ci else _overrides_of_people(state)
     waivers = Waivers(today, overrides, gate.suppressions, accepted=accepted)
     fingerprint = impact.fingerprint
     if not impact.needs_approval or waivers.of_policy(fingerprint) is not None:
@@ -42,3 +39,12 @@ def waivers_in_force(
     if waiver is None:
         return waivers
     return replace(waivers, approval=replace(waiver, finding=POLICY + fingerprint))
+
+
+def _overrides_of_people(state: CloneState) -> tuple[Override, ...]:
+    """The overrides recorded in this clone, without those that an agent recorded."""
+    overrides = []
+    for override in state.overrides.all():
+        if not agent_behind({}, (override.email,)):
+            overrides.append(override)
+    return tuple(overrides)

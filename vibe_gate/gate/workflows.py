@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
@@ -51,6 +52,27 @@ MAX_FILES = 200
 """Prompt files and images of one workflow that are read."""
 
 
+class _WorkflowFiles(Struct, frozen=True):
+    """The files of workflows, by path."""
+
+    toml: Mapping[str, Source]
+
+    python: Mapping[str, bytes]
+
+
+class _ClaudeAgents(Struct, frozen=True):
+    """The agents of `.claude/agents`."""
+
+    by_id: Mapping[str, Agent | None]
+    """None for one that has a mistake."""
+
+    digests: Mapping[str, str]
+    """By path, of the files of those that a workflow names, or mentions in Python."""
+
+    refused: list[Mistake]
+    """Those in agents that no workflow in TOML names."""
+
+
 def with_workflows(
     gate: Gate,
     tree: DefinitionTree,
@@ -64,52 +86,78 @@ def with_workflows(
     Mistakes go to `mistakes`, by path; those in agents of `.claude/agents` that no workflow in TOML
     names come back. What a file with a mistake defines counts as known: one mistake, one sentence.
     """
-    toml_workflows = {
-        path: source for path, source in sources.items() if path.startswith(WORKFLOWS)
-    }
-    python_workflows = {path: tree.read(path) or b"" for path in _files_in(tree, WORKFLOWS, ".py")}
-    agents = _read_agents(sources, mistakes)
-    digests = {path: digest_of(raw) for path, raw in python_workflows.items()}
+    files = _WorkflowFiles(
+        toml={path: source for path, source in sources.items() if path.startswith(WORKFLOWS)},
+        python={path: tree.read(path) or b"" for path in _files_in(tree, WORKFLOWS, ".py")},
+    )
+    toml_agents = _read_agents(sources, mistakes)
+    claude_agents = _read_claude_agents(tree, files, toml_agents, mistakes)
+    agents = {**toml_agents, **claude_agents.by_id}
+    workflows = _read_workflows(tree, files, rubrics, {FIXER.id: FIXER, **agents}, mistakes)
+    digests = {path: digest_of(raw) for path, raw in files.python.items()}
+    digests |= claude_agents.digests
+    for workflow in workflows:
+        digests |= {path: digest_of(raw) for path, raw in workflow.files}
+    right_agents = [agent for _, agent in sorted(agents.items()) if agent]
+    refused = claude_agents.refused
+    new_gate = replace(
+        gate,
+        agents=tuple(right_agents),
+        workflows=tuple(sorted(workflows, key=lambda workflow: workflow.id)),
+        digests=tuple(sorted([*gate.digests, *digests.items()])),
+        refused=tuple((stem(paths.unquote(mistake.file)), str(mistake)) for mistake in refused),
+    )
+    return new_gate, refused
+
+
+def _read_claude_agents(
+    tree: DefinitionTree,
+    files: _WorkflowFiles,
+    toml_agents: Container[str],
+    mistakes: dict[str, list[Mistake]],
+) -> _ClaudeAgents:
+    """The agents of `.claude/agents`; those with the id of one in TOML are a mistake."""
+    agents: dict[str, Agent | None] = {}
+    digests: dict[str, str] = {}
     refused: list[Mistake] = []
-    used_names = _named_agents(toml_workflows.values())
+    used_names = _named_agents(files.toml.values())
     for path in _files_in(tree, CLAUDE_AGENTS, ".md"):
         name = stem(path)
-        if name in agents:
+        if name in toml_agents:
             mistakes[path] = [_mistake_of_twin("agent", path, f"{AGENTS}{name}.toml")]
             continue
         raw = tree.read(path) or b""
         agent_mistakes: list[Mistake] = []
         agents[name] = read_claude_agent(path, raw, agent_mistakes)
         is_used = name in used_names
-        is_mentioned = any(name.encode() in code for code in python_workflows.values())
+        is_mentioned = any(name.encode() in code for code in files.python.values())
         if is_used or is_mentioned:
             digests[path] = digest_of(raw)
         if is_used:
             mistakes[path] = agent_mistakes
         else:
             refused += agent_mistakes
-    known_agents = {FIXER.id: FIXER, **agents}
+    return _ClaudeAgents(agents, digests, refused)
+
+
+def _read_workflows(
+    tree: DefinitionTree,
+    files: _WorkflowFiles,
+    rubrics: Sequence[str],
+    agents: Mapping[str, Agent | None],
+    mistakes: dict[str, list[Mistake]],
+) -> list[WorkflowDefinition]:
+    """The workflows without a mistake; they may name these rubrics and agents."""
     workflows: list[WorkflowDefinition | None] = []
-    for path, source in toml_workflows.items():
-        workflows.append(read_workflow(source, tree, rubrics, known_agents, mistakes[path]))
-    for path, raw in python_workflows.items():
+    for path, source in files.toml.items():
+        workflows.append(read_workflow(source, tree, rubrics, agents, mistakes[path]))
+    for path, raw in files.python.items():
         mistakes[path] = []
         workflows.append(read_python(path, raw, mistakes[path]))
         toml_path = path.removesuffix(".py") + ".toml"
-        if toml_path in toml_workflows:
+        if toml_path in files.toml:
             mistakes[path].append(_mistake_of_twin("workflow", path, toml_path))
-    right_workflows = sorted(filter(None, workflows), key=lambda workflow: workflow.id)
-    for workflow in right_workflows:
-        digests |= {path: digest_of(raw) for path, raw in workflow.files}
-    right_agents = [agent for _, agent in sorted(agents.items()) if agent]
-    new_gate = replace(
-        gate,
-        agents=tuple(right_agents),
-        workflows=tuple(right_workflows),
-        digests=tuple(sorted([*gate.digests, *digests.items()])),
-        refused=tuple((stem(paths.unquote(mistake.file)), str(mistake)) for mistake in refused),
-    )
-    return new_gate, refused
+    return [workflow for workflow in workflows if workflow is not None]
 
 
 def _mistake_of_twin(kind: str, path: str, twin_path: str) -> Mistake:
