@@ -7,8 +7,8 @@ from datetime import date
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.gate import POLICY, Gate, Waivers
-from vibe_gate.domain.waiver import Override, Waiver
+from vibe_gate.domain.gate import POLICY, Gate, Override, Waivers
+from vibe_gate.domain.waiver import Waiver
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.store.clone_state import CloneState
