@@ -18,11 +18,11 @@ OUTPUTS = Path(__file__).with_name("output")
 SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
 
 
-def ended_fields(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
+def ended_fields(output: str, code: int | None = 1, **fields: Any) -> dict[str, object]:
     """A command that ends so."""
     return {
         "command": ("t",),
-        "run_command": lambda argv, timeout_s, side: CommandRun(code, output, **more),
+        "run_command": lambda argv, timeout_s, side: CommandRun(code, output, **fields),
     }
 
 
@@ -103,7 +103,7 @@ OLD = "old.py:1: bad\nFound 1 error\n"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "why"),
+    ("before", "after", "reason"),
     [
         (
             (1, "old.py:1: bad\nmore.py:2: worse\nFound 2 errors\n"),
@@ -147,7 +147,7 @@ OLD = "old.py:1: bad\nFound 1 error\n"
     ],
 )
 def test_new_only_lets_pass_what_fails_in_the_same_way_before_the_change(
-    before, after, why: str
+    before, after, reason: str
 ) -> None:
     def answer(argv: tuple[str, ...], timeout_s: float, side: str) -> CommandRun:
         return CommandRun(
@@ -159,8 +159,8 @@ def test_new_only_lets_pass_what_fails_in_the_same_way_before_the_change(
     result = ask(
         "command", added("a.py", b"x\n"), command=("t",), run_command=answer, new_only=True
     )
-    assert result.outcome == ("fail" if why else "pass")
-    assert result.reason.endswith(why or "t fails in the same way without this change.")
+    assert result.outcome == ("fail" if reason else "pass")
+    assert result.reason.endswith(reason or "t fails in the same way without this change.")
 
 
 def test_new_only_shows_findings_on_lines_of_the_change_first_and_files_that_the_command_changed() -> (
@@ -273,9 +273,9 @@ LINE = "x = eval(os.environ['X'])  # long"
 LONG = "x" * 300
 
 
-def fingerprint(output: str, line: str = LINE, path: str = "a.py", **more: Any) -> str:
+def fingerprint(output: str, line: str = LINE, path: str = "a.py", **fields: Any) -> str:
     """The fingerprint of the only finding of a command that fails with this output."""
-    run = ended_fields(output, files=("a.py", "b.py"), **more)
+    run = ended_fields(output, files=("a.py", "b.py"), **fields)
     contents = {"a.py": line, "b.py": line}
     files = [added("a.py", f"{line}\n".encode())]
     result = ask("command", *files, **run, read_path=lambda path: f"{contents[path]}\n".encode())

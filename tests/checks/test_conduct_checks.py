@@ -32,14 +32,14 @@ class Called(NamedTuple):
     ok: bool = True
 
 
-def turn(**more: Any) -> Conduct:
+def turn(**fields: Any) -> Conduct:
     """A turn that all checks pass, but for what is said of it."""
     good: dict[str, Any] = {
         "name": "fix", "calls": [Called("Read"), Called("Read"), Called("StructuredOutput")], "usd": 0.75,
         "todos": [TurnTodo(text="mend", status="completed")],
         "log": lambda: ["ERROR: 0 errors found", "ok"],
     }  # fmt: skip
-    return Conduct(**(good | more))
+    return Conduct(**(good | fields))
 
 
 session = partial(turn, name="Claude Code session 5e551011", usd=None, is_session=True)

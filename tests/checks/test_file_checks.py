@@ -184,7 +184,7 @@ def test_large_means_new_content_over_the_ceiling(file: FileDiff, hit: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("path", "target", "why"),
+    ("path", "target", "flaw"),
     [
         ("a", b"b", ""),
         ("a/b/c", b"../../d", ""),
@@ -204,10 +204,10 @@ def test_large_means_new_content_over_the_ceiling(file: FileDiff, hit: bool) -> 
         ("a", b"", "has no usable target"),
     ],
 )
-def test_links_stay_in_the_tree(path: str, target: bytes, why: str) -> None:
+def test_links_stay_in_the_tree(path: str, target: bytes, flaw: str) -> None:
     result = ask("no-escaping-symlinks", added(path, target, mode=SYMLINK_MODE))
-    assert result.outcome == ("fail" if why else "pass")
-    assert all(f"This link {why}" in finding.message for finding in result.findings)
+    assert result.outcome == ("fail" if flaw else "pass")
+    assert all(f"This link {flaw}" in finding.message for finding in result.findings)
 
 
 def test_a_file_that_becomes_a_link_counts_and_a_file_that_looks_like_one_does_not() -> None:

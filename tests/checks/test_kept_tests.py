@@ -16,7 +16,7 @@ TWO = b"\n\nasync def test_two():\n    assert 2\n"
 
 
 @pytest.mark.parametrize(
-    ("files", "gone"),
+    ("files", "deleted_places"),
     [
         ((deleted("tests/test_a.py", ONE),), [("tests/test_a.py", 0)]),
         ((deleted("tests/test_a.py", ONE), added("tests/test_b.py", ONE)), []),
@@ -54,9 +54,9 @@ TWO = b"\n\nasync def test_two():\n    assert 2\n"
     ],
 )
 def test_a_test_that_goes_is_found_unless_it_stands_elsewhere(
-    files: tuple[FileDiff, ...], gone: list[tuple[str, int]]
+    files: tuple[FileDiff, ...], deleted_places: list[tuple[str, int]]
 ) -> None:
-    assert places(ask("no-deleted-tests", *files)) == gone
+    assert places(ask("no-deleted-tests", *files)) == deleted_places
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_a_huge_test_file_is_read_in_linear_time(path: str) -> None:
             + marked
         )
 
-    def read(both: tuple[FileDiff, FileDiff]) -> None:
-        ask("no-deleted-tests", both[0])
-        ask("no-skipped-tests", both[1])
+    def read(files: tuple[FileDiff, FileDiff]) -> None:
+        ask("no-deleted-tests", files[0])
+        ask("no-skipped-tests", files[1])
 
     assert_linear(
         read,

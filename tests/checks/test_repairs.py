@@ -83,9 +83,9 @@ def test_a_name_and_a_link_have_no_line_to_repair():
 
 
 def formatted(
-    fix: str = "fmt .", suggest: bool = True, made: bytes = b"x = 1\ny = 2\n", **more
+    fix: str = "fmt .", suggest: bool = True, repaired: bytes = b"x = 1\ny = 2\n", **fields
 ) -> CheckResult:
-    """A check that fails and a `fix` that writes `made`; what other command is asked for is an
+    """A check that fails and a `fix` that writes `repaired`; what other command is asked for is an
     error.
     """
 
@@ -94,11 +94,11 @@ def formatted(
         return (
             CommandRun(1, "bad")
             if argv == ("t",)
-            else CommandRun(0, "", contents={"a.py": made, "b.py": b"z\n"})
+            else CommandRun(0, "", contents={"a.py": repaired, "b.py": b"z\n"})
         )
 
     file = file_change("a.py", b"x=1\n", b"x=1\ny=2\n")
-    return ask("command", file, command=("t",), run_command=run, suggest=suggest, fix=fix, **more)
+    return ask("command", file, command=("t",), run_command=run, suggest=suggest, fix=fix, **fields)
 
 
 def test_what_fix_makes_of_a_file_of_the_change_is_offered():
@@ -107,14 +107,14 @@ def test_what_fix_makes_of_a_file_of_the_change_is_offered():
 
 
 @pytest.mark.parametrize(
-    "more",
+    "options",
     [
-        {"suggest": False}, {"fix": ""}, {"fix": "fmt . && git add ."}, {"fix": "fmt '"}, {"made": b"x=1\ny=2\n"},
-        {"made": b"x\n" * 6_000}, {"redact": lambda text: text.replace("= 2", "***")},
+        {"suggest": False}, {"fix": ""}, {"fix": "fmt . && git add ."}, {"fix": "fmt '"}, {"repaired": b"x=1\ny=2\n"},
+        {"repaired": b"x\n" * 6_000}, {"redact": lambda text: text.replace("= 2", "***")},
     ],
 )  # fmt: skip
-def test_no_repair_is_offered_that_is_not_wanted_needs_a_shell_or_is_not_what_was_written(more):
-    assert formatted(**more).repairs == ()
+def test_no_repair_is_offered_that_is_not_wanted_needs_a_shell_or_is_not_what_was_written(options):
+    assert formatted(**options).repairs == ()
 
 
 def test_a_repair_is_about_the_reviewed_file_whatever_it_was_before():

@@ -318,7 +318,7 @@ def moved(old: str, new: str = "src/a.py") -> FileDiff:
 
 
 @pytest.mark.parametrize(
-    ("how", "file", "asked", "outcome"),
+    ("move", "file", "scope", "outcome"),
     [
         ("from outside of the paths", moved("lib/a.py"), {"only": ("src/**",)}, "fail"),
         ("into the rubric's scope", moved("lib/a.py"), {"reach": ("src/**",)}, "fail"),
@@ -335,9 +335,9 @@ def moved(old: str, new: str = "src/a.py") -> FileDiff:
         ("where every file is looked at", moved("lib/a.py"), {}, "pass"),
     ],
 )
-def test_of_a_file_that_moves_in_all_lines_count_as_added(how, file, asked, outcome):
-    result = ask("forbidden-pattern", file, pattern="eval", **asked)
-    assert result.outcome == outcome, how
+def test_of_a_file_that_moves_in_all_lines_count_as_added(move, file, scope, outcome):
+    result = ask("forbidden-pattern", file, pattern="eval", **scope)
+    assert result.outcome == outcome, move
     assert places(result) == ([("src/a.py", 5)] if outcome == "fail" else [])
 
 
@@ -372,7 +372,7 @@ def test_a_match_far_into_a_line_is_quoted_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "outcome"),
+    ("path", "scope", "outcome"),
     [
         (".vibe-gate/rubrics/quality.toml", {}, "not_applicable"),
         (".vibe-gate/gate.toml", {"only": ("**/*.toml",)}, "not_applicable"),
@@ -381,9 +381,9 @@ def test_a_match_far_into_a_line_is_quoted_where_it_stands() -> None:
         ("sub/.vibe-gate/rubrics/quality.toml", {}, "fail"),
     ],
 )
-def test_a_rubric_does_not_trip_over_the_pattern_that_it_states(path, asked, outcome):
+def test_a_rubric_does_not_trip_over_the_pattern_that_it_states(path, scope, outcome):
     file = added(path, b'options = { pattern = "TODO" }\n')
-    assert ask("forbidden-pattern", file, pattern="TODO", **asked).outcome == outcome
+    assert ask("forbidden-pattern", file, pattern="TODO", **scope).outcome == outcome
 
 
 def test_definitions_are_searched_for_secrets_markers_and_hidden_characters():
@@ -430,7 +430,7 @@ def test_invisible_characters_count_unless_language_or_emoji_need_them(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("x\u202e", [("bidirectional control", "U+202E RIGHT-TO-LEFT OVERRIDE")]),
         ("x\U000e0041", [("tag character", "U+E0041 TAG LATIN CAPITAL LETTER A")]),
@@ -474,13 +474,13 @@ def test_invisible_characters_count_unless_language_or_emoji_need_them(
     ],
 )
 def test_each_invisible_character_is_told_with_its_kind_unless_something_needs_it(
-    text: str, found: list
+    text: str, expected: list
 ) -> None:
     characters = invisible(text)
-    if found and isinstance(found[0], tuple):
-        assert [(character.kind, character.name) for character in characters] == found
+    if expected and isinstance(expected[0], tuple):
+        assert [(character.kind, character.name) for character in characters] == expected
     else:
-        assert [character.kind for character in characters] == found
+        assert [character.kind for character in characters] == expected
 
 
 def test_a_byte_order_mark_may_begin_a_file_alone() -> None:

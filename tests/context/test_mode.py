@@ -46,7 +46,7 @@ def test_a_mode_says_what_it_asks_runs_and_leaves_behind(
 
 
 @pytest.mark.parametrize(
-    ("mode", "about"),
+    ("mode", "fields"),
     [
         (LiveMode(), {}),
         (LiveMode(BATCH), {"batch": "b" * 64}),
@@ -55,8 +55,8 @@ def test_a_mode_says_what_it_asks_runs_and_leaves_behind(
         (CalibrationMode(), {}),
     ],
 )
-def test_run_json_says_of_which_batch_and_replay_a_run_is(mode: Mode, about: dict[str, str]):
-    assert mode.run_fields == about
+def test_run_json_says_of_which_batch_and_replay_a_run_is(mode: Mode, fields: dict[str, str]):
+    assert mode.run_fields == fields
 
 
 @pytest.mark.parametrize("mode", [LiveMode(BATCH), REPLAY, CalibrationMode()])

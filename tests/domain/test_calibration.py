@@ -23,11 +23,11 @@ from vibe_gate.domain.interval import Interval
 BOUND = 0.05
 
 
-def interval(found: Interval | None) -> tuple[float, ...]:
+def interval(estimate: Interval | None) -> tuple[float, ...]:
     return (
         ()
-        if found is None
-        else tuple(round(entry, 3) for entry in (found.value, found.low, found.high))
+        if estimate is None
+        else tuple(round(entry, 3) for entry in (estimate.value, estimate.low, estimate.high))
     )
 
 

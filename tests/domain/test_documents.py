@@ -103,7 +103,7 @@ def test_times_are_written_in_utc_with_milliseconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "why"),
+    ("document", "mistake"),
     [
         ({}, "object missing required field `schema`"),
         ({"schema": 2}, "schema: expected `int` <= 1"),
@@ -126,10 +126,10 @@ def test_times_are_written_in_utc_with_milliseconds() -> None:
         ),
     ],
 )
-def test_what_is_read_is_checked(document: dict[str, Any], why: str) -> None:
+def test_what_is_read_is_checked(document: dict[str, Any], mistake: str) -> None:
     with pytest.raises(ValueError) as caught:
         read(Whole, document)
-    assert why in first_mistake(caught.value)
+    assert mistake in first_mistake(caught.value)
 
 
 def test_keys_of_a_later_version_are_left_out_everywhere() -> None:
@@ -166,7 +166,7 @@ def test_a_schema_begins_with_the_document_and_names_what_is_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "why"),
+    ("wrong", "mistake"),
     [
         (
             {"id": "Upper"},
@@ -185,11 +185,11 @@ def test_a_schema_begins_with_the_document_and_names_what_is_in_it() -> None:
     ],
 )
 def test_an_agent_is_checked_when_it_is_made_and_the_key_is_named(
-    wrong: dict[str, Any], why: str
+    wrong: dict[str, Any], mistake: str
 ) -> None:
     with pytest.raises(ValueError) as caught:
         Agent(**{"id": "a"} | wrong)
-    assert str(caught.value) == why
+    assert str(caught.value) == mistake
 
 
 def test_an_agent_takes_lists_and_whole_numbers_and_gives_tools_for_todos() -> None:

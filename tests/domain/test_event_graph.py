@@ -15,10 +15,10 @@ from vibe_gate.domain.event import NODE_STATUSES, Event, Graph, fold_events
 TS = "2026-01-02T03:04:05.678Z"
 
 
-def events(*said: tuple[str, str | None, dict[str, Any]]) -> list[Event]:
+def events(*facts: tuple[str, str | None, dict[str, Any]]) -> list[Event]:
     return [
         Event(seq=seq, ts=TS, type=type_, run_id="run", node_id=node, data=data)
-        for seq, (type_, node, data) in enumerate(said, start=1)
+        for seq, (type_, node, data) in enumerate(facts, start=1)
     ]
 
 
@@ -157,8 +157,8 @@ _SAID = st.one_of(
 
 @pytest.mark.slow
 @given(st.lists(_SAID, max_size=40))
-def test_events_that_were_written_and_read_back_fold_to_the_same_bytes(said: list) -> None:
-    written = events(*said)
+def test_events_that_were_written_and_read_back_fold_to_the_same_bytes(facts: list) -> None:
+    written = events(*facts)
     read = [decode_document(Event, to_json(event)) for event in written]
     graph = fold_events(written)
     assert fold_events(read).to_json() == graph.to_json()

@@ -13,7 +13,7 @@ from vibe_gate.domain import escape
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "visible"),
     [
         ("plain text, naïve 中文", "plain text, naïve 中文"),
         ("a\u202eb", "a⟦U+202E⟧b"),
@@ -26,8 +26,8 @@ from vibe_gate.domain import escape
         ("", ""),
     ],
 )
-def test_what_hides_is_shown_by_its_number(text: str, shown: str) -> None:
-    assert escape.show_text(text) == shown
+def test_what_hides_is_shown_by_its_number(text: str, visible: str) -> None:
+    assert escape.show_text(text) == visible
 
 
 def test_a_sentence_ends_with_one_mark() -> None:

@@ -36,7 +36,7 @@ def test_the_page_names_every_variable_and_trailer_that_is_a_sign():
 
 
 @pytest.mark.parametrize(
-    ("environ", "found"),
+    ("environ", "expected"),
     [
         ({"AGENT": "goose"}, ("AGENT=goose is set: Goose runs this",)),
         ({"AI_AGENT": "Crush@0.96"}, ("AI_AGENT=crush is set: Crush runs this",)),
@@ -52,12 +52,12 @@ def test_the_page_names_every_variable_and_trailer_that_is_a_sign():
         ({"AGENT_NAME": "goose", "AGENT_ID": "7", "AGENT_SESSION_ID": "20261127_1"}, ()),
     ],
 )
-def test_a_general_variable_is_a_sign_only_where_it_names_an_agent(environ, found):
-    assert hints(**environ) == found
+def test_a_general_variable_is_a_sign_only_where_it_names_an_agent(environ, expected):
+    assert hints(**environ) == expected
 
 
 @pytest.mark.parametrize(
-    ("message", "found"),
+    ("message", "expected"),
     [
         ("Fix\n\nCo-authored-by: Amp <amp@ampcode.com>\n", ["trailer Co-authored-by: Amp"]),
         (
@@ -78,10 +78,10 @@ def test_a_general_variable_is_a_sign_only_where_it_names_an_agent(environ, foun
         ("Say what `Amp-Thread-ID` is, and crush@charm.land\n", []),
     ],
 )
-def test_a_message_tells_of_agents_by_their_own_trailers(message, found):
+def test_a_message_tells_of_agents_by_their_own_trailers(message, expected):
     said_hints = hints(message)
-    assert len(said_hints) == len(found)
-    assert all(part in hint for part, hint in zip(found, said_hints, strict=True))
+    assert len(said_hints) == len(expected)
+    assert all(part in hint for part, hint in zip(expected, said_hints, strict=True))
 
 
 @pytest.mark.parametrize(

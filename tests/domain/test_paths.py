@@ -40,8 +40,8 @@ def test_what_is_shown_is_safe_for_json_terminals_and_utf8(raw: bytes) -> None:
 
 
 @given(st.text())
-def test_anything_can_be_unquoted_though_a_model_wrote_it(shown: str) -> None:
-    paths.unquote(shown)
+def test_anything_can_be_unquoted_though_a_model_wrote_it(text: str) -> None:
+    paths.unquote(text)
 
 
 @pytest.mark.parametrize("path", ["\ud800", "a\udfffb", '"\udbff"', "\udc80\ud800"])
@@ -53,7 +53,7 @@ def test_a_lone_surrogate_out_of_json_is_shown_as_bytes(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "quoted"),
     [
         (b"src/a.py", "src/a.py"),
         ("é 中/b c".encode(), "é 中/b c"),
@@ -69,8 +69,8 @@ def test_a_lone_surrogate_out_of_json_is_shown_as_bytes(path: str) -> None:
         (b"", ""),
     ],
 )
-def test_names_are_shown_as_git_shows_them(raw: bytes, shown: str) -> None:
-    assert paths.quote(paths.decode(raw)) == shown
+def test_names_are_shown_as_git_shows_them(raw: bytes, quoted: str) -> None:
+    assert paths.quote(paths.decode(raw)) == quoted
 
 
 @pytest.mark.parametrize(

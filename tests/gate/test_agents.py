@@ -27,7 +27,7 @@ HOOKED = b"---\nname: hooked\ndescription: One.\nhooks: many\n---\n"
 FLOW = b'schema = 1\nid = "flow"\n[[stage]]\nid = "fix"\nagent = "AGENT"\nprompt_file = "fix.md"\nwhen = []\n'
 
 
-def tree(**more: bytes) -> FileTree:
+def tree(**files: bytes) -> FileTree:
     names = {
         "gate": ".vibe-gate/gate.toml",
         "fixer": ".vibe-gate/agents/fixer.toml",
@@ -38,7 +38,7 @@ def tree(**more: bytes) -> FileTree:
         "python": ".vibe-gate/workflows/py.py",
         "prompt": "fix.md",
     }
-    return FileTree({names[name]: raw for name, raw in more.items()})
+    return FileTree({names[name]: raw for name, raw in files.items()})
 
 
 def gate_of(files: FileTree) -> Gate:

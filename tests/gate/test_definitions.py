@@ -160,7 +160,7 @@ def test_a_link_in_the_gates_place_never_counts_as_no_gate(tmp_path: Path, linke
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "mistake"),
     [
         (
             "#" * 4_000 + ("\n" + "#" * 4_000) * 250,
@@ -178,8 +178,8 @@ def test_a_link_in_the_gates_place_never_counts_as_no_gate(tmp_path: Path, linke
         (b"schema = 1\n\n\xff", "3: not UTF-8 (byte 0xff); save the file as UTF-8"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_why_and_where(text: str | bytes, what: str) -> None:
-    assert mistakes(text_tree({"gate.toml": text})) == [f".vibe-gate/gate.toml:{what}"]
+def test_a_file_that_cannot_be_read_says_why_and_where(text: str | bytes, mistake: str) -> None:
+    assert mistakes(text_tree({"gate.toml": text})) == [f".vibe-gate/gate.toml:{mistake}"]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake() -> None:
@@ -476,7 +476,7 @@ def test_whatever_the_bytes_are_it_is_a_gate_or_visible_mistakes(raw: bytes) -> 
 def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has_no_credentials() -> (
     None
 ):
-    def why(url: str) -> str:
+    def flaw_of(url: str) -> str:
         wrong = mistakes(
             text_tree(
                 {
@@ -495,7 +495,7 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         "abfss://c@a.dfs.core.windows.net/p",
         "file:///srv/team",
     )
-    assert [why(url) for url in known_names] == [""] * len(known_names)
+    assert [flaw_of(url) for url in known_names] == [""] * len(known_names)
     elsewhere = (
         "http://x/y",
         "https://s3.amazonaws.com/b",
@@ -507,13 +507,15 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         "memory:///",
     )
     assert all(
-        "url must begin with one of s3://, gs://, az://, abfss://, file://" in why(url)
+        "url must begin with one of s3://, gs://, az://, abfss://, file://" in flaw_of(url)
         for url in elsewhere
     )
     loose = "s3://b?versionId=1", "s3://b/#x", "s3://b/%2e%2e/x", "s3://b/a b", "s3://b/\u202ex"
-    assert all("url must have no blanks, escapes, query or fragment" in why(url) for url in loose)
     assert all(
-        "url must have no user and no .. in it" in why(url)
+        "url must have no blanks, escapes, query or fragment" in flaw_of(url) for url in loose
+    )
+    assert all(
+        "url must have no user and no .. in it" in flaw_of(url)
         for url in ("s3://id:key@b/p", "file:///srv/../etc")
     )
 

@@ -155,13 +155,13 @@ def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_war
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("there", [GATE, "broken = [\n"], ids=["sound", "broken"])
+@pytest.mark.parametrize("trusted_gate", [GATE, "broken = [\n"], ids=["sound", "broken"])
 def test_a_change_of_definitions_that_bind_needs_approval_whatever_is_named(
-    tmp_path, environ, there
+    tmp_path, environ, trusted_gate
 ):
     origin = Repo(tmp_path / "origin", environ)
     old = origin.commit("before")
-    origin.write(".vibe-gate/gate.toml", there)
+    origin.write(".vibe-gate/gate.toml", trusted_gate)
     origin.write(".vibe-gate/rubrics/quality.toml", CHECKED)
     origin.commit("gate")
     repo = Repo(tmp_path / "r", environ)

@@ -49,7 +49,7 @@ def test_a_line_with_a_wrong_value_is_no_record(change):
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "index"),
     [
         ([{}], 0),
         ([{"tree": "other"}], None),
@@ -64,13 +64,13 @@ def test_a_line_with_a_wrong_value_is_no_record(change):
         ([], None),
     ],
 )
-def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, found):
+def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, index):
     records = [replace(SEEN, **change) for change in changes]
-    assert let_through(records, "t") == (None if found is None else records[found])
+    assert let_through(records, "t") == (None if index is None else records[index])
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "expected"),
     [
         ([{"kind": "bypassed", "commit": "c", "hints": (ENV,)}], (RECORDED,)),
         ([{"kind": "not-reviewed", "hints": (ENV,)}], (RECORDED,)),
@@ -99,9 +99,9 @@ def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, found):
         ([{}], ()),
     ],
 )
-def test_hints_are_those_recorded_of_the_commit_of_what_it_was_and_of_its_tree(changes, found):
+def test_hints_are_those_recorded_of_the_commit_of_what_it_was_and_of_its_tree(changes, expected):
     hints = RecordedHints(replace(SEEN, **change) for change in changes)
-    assert hints.of("c", "t") == found
+    assert hints.of("c", "t") == expected
 
 
 def test_a_hint_that_is_seen_anyway_is_not_told_as_a_recorded_one():

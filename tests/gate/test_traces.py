@@ -27,17 +27,17 @@ AI = {"type": "ai", "model_id": "openai/gpt-6"}
 TEXT = "one\ntwo\nthree\n"
 
 
-def lines(first: int = 1, last: int = 2, **more: Any) -> dict[str, Any]:
-    return {"start_line": first, "end_line": last, **more}
+def lines(first: int = 1, last: int = 2, **fields: Any) -> dict[str, Any]:
+    return {"start_line": first, "end_line": last, **fields}
 
 
 def record(
-    revision: str, *ranges: dict[str, Any], path: str = "a.py", who: Any = AI, **more: Any
+    revision: str, *ranges: dict[str, Any], path: str = "a.py", contributor: Any = AI, **fields: Any
 ) -> dict[str, Any]:
     """A record as another tool writes it."""
     conversation = {
         "url": "https://tool.example/c/1",
-        "contributor": who,
+        "contributor": contributor,
         "ranges": [*ranges] or [lines()],
     }
     return {
@@ -47,7 +47,7 @@ def record(
         "vcs": {"type": "git", "revision": revision},
         "tool": {"name": "other", "version": "2.4"},
         "files": [{"path": path, "conversations": [conversation]}],
-        **more,
+        **fields,
     }
 
 
@@ -123,11 +123,15 @@ def test_a_record_that_names_a_person_or_no_agent_says_nothing(repo):
     note(
         repo,
         record(head),
-        record(head, who={"type": "human"}, tool={"name": "denial"}),
-        record(head, who=None),
+        record(head, contributor={"type": "human"}, tool={"name": "denial"}),
+        record(head, contributor=None),
     )
     assert hints(repo) == agents
-    note(repo, record(head, who={"type": "human"}), record(head, who={"type": "unknown"}))
+    note(
+        repo,
+        record(head, contributor={"type": "human"}),
+        record(head, contributor={"type": "unknown"}),
+    )
     assert (hints(repo), claims(repo)) == ((), [])
 
 

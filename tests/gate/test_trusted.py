@@ -92,7 +92,7 @@ class Revisions:
 
 
 @pytest.mark.parametrize(
-    ("named", "places", "revision"),
+    ("options", "places", "revision"),
     [
         ({"definitions": "worktree", "base": "base"}, {}, "worktree"),
         ({"definitions": "mine", "base": "base"}, {}, MINE),
@@ -102,8 +102,8 @@ class Revisions:
         ({}, {}, BEFORE),
     ],
 )
-def test_definitions_are_read_where_the_change_cannot_reach_them(named, places, revision) -> None:
-    assert trusted_revision(Revisions({}, **places), BEFORE, **named) == revision
+def test_definitions_are_read_where_the_change_cannot_reach_them(options, places, revision) -> None:
+    assert trusted_revision(Revisions({}, **places), BEFORE, **options) == revision
 
 
 def a_change(*files: FileDiff, kind: str = "commit", **values: Any) -> Change:
@@ -366,7 +366,7 @@ def test_a_folder_of_this_machine_is_a_store_only_if_its_user_allowed_it(
 
 
 @pytest.mark.parametrize(
-    ("named", "settings", "unknown"),
+    ("revisions", "settings", "unknown"),
     [
         ((), {}, "no remote"),
         ((None, ""), {}, "no remote"),
@@ -374,8 +374,12 @@ def test_a_folder_of_this_machine_is_a_store_only_if_its_user_allowed_it(
         ((), {"vibe-gate.trust": "main"}, ""),
     ],
 )
-def test_a_trusted_revision_that_may_be_the_changes_own_is_said(named, settings, unknown) -> None:
-    assert unknown_branch(Revisions({}, settings=settings, unknown="no remote"), *named) == unknown
+def test_a_trusted_revision_that_may_be_the_changes_own_is_said(
+    revisions, settings, unknown
+) -> None:
+    assert (
+        unknown_branch(Revisions({}, settings=settings, unknown="no remote"), *revisions) == unknown
+    )
 
 
 def test_a_working_trees_gate_is_read_from_its_files(tmp_path) -> None:

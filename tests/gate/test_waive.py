@@ -79,9 +79,9 @@ class Reviewed(Repo):
         with open_repository(self.path, read_environment(self.environ)) as repository:
             return open_state(repository.common_dir).overrides.all()
 
-    def remove_override(self, what: str) -> str:
+    def remove_override(self, name: str) -> str:
         with open_repository(self.path, read_environment(self.environ)) as repository:
-            return remove_override(what, repository)
+            return remove_override(name, repository)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def test_an_override_counts_if_a_person_of_this_clone_made_it(state, email, in_c
 
 
 @pytest.mark.parametrize(
-    ("impact", "overridden", "asked"),
+    ("impact", "overridden", "is_asked"),
     [
         (HARMLESS, False, False),
         (BLOCKING, False, True),
@@ -58,7 +58,7 @@ def test_an_override_counts_if_a_person_of_this_clone_made_it(state, email, in_c
     ],
 )
 def test_an_approval_is_asked_for_only_where_the_gates_change_waits_for_one(
-    state, impact, overridden, asked
+    state, impact, overridden, is_asked
 ):
     if overridden:
         state.overrides.append(override_of(POLICY + impact.fingerprint))
@@ -69,7 +69,7 @@ def test_an_approval_is_asked_for_only_where_the_gates_change_waits_for_one(
         return APPROVAL
 
     waivers = waivers_in_force(state, GATE, impact, TODAY, approval=approve, in_ci=False)
-    assert (bool(questions), waivers.approval is not None) == (asked, asked)
+    assert (bool(questions), waivers.approval is not None) == (is_asked, is_asked)
 
 
 def test_an_approval_is_of_the_very_change_that_is_reviewed(state):

@@ -12,17 +12,17 @@ from vibe_gate.gate.graph import find_stage_problems
 
 
 def stage(
-    name: str, needs: str = "", when: str = "", *, does: str = "writer", **more: object
+    name: str, needs: str = "", when: str = "", *, does: str = "writer", **fields: object
 ) -> StageRule:
     """A stage whose needs and conditions are words; `does`: its agent, or "rubrics"."""
     work = {"rubrics": ["quality"]} if does == "rubrics" else {"agent": does, "prompt": "Go."}
     return convert(
-        {"id": name, "needs": needs.split(), "when": when.split()} | work | more, StageRule
+        {"id": name, "needs": needs.split(), "when": when.split()} | work | fields, StageRule
     )
 
 
-def read(name: str, needs: str = "", when: str = "", **more: object) -> StageRule:
-    return stage(name, needs, when, does="reader", **more)
+def read(name: str, needs: str = "", when: str = "", **fields: object) -> StageRule:
+    return stage(name, needs, when, does="reader", **fields)
 
 
 def gate(name: str = "gate", needs: str = "", when: str = "") -> StageRule:

@@ -79,8 +79,8 @@ def message(raw: bytes) -> str:
     return json.loads(raw)["error"]["message"]
 
 
-def opened(model, budget: float = 1.0, mode: Wire = LIVE, **more) -> Gateway:
-    return Gateway(find_upstream(model.environ), mode, budget, same_text, **more)
+def opened(model, budget: float = 1.0, mode: Wire = LIVE, **options) -> Gateway:
+    return Gateway(find_upstream(model.environ), mode, budget, same_text, **options)
 
 
 # Where the model is.
@@ -97,7 +97,7 @@ BETA = {"authorization": "Bearer o", "anthropic-beta": "oauth-2025-04-20"}
 
 
 @pytest.mark.parametrize(
-    ("found", "source", "base_url", "credentials"),
+    ("variables", "source", "base_url", "credentials"),
     [
         (KEYED, "ANTHROPIC_API_KEY", API, {"x-api-key": "k"}),
         (SUBSCRIBED, "CLAUDE_CODE_OAUTH_TOKEN", API, BETA),
@@ -114,8 +114,8 @@ BETA = {"authorization": "Bearer o", "anthropic-beta": "oauth-2025-04-20"}
         ({"CLAUDE_CODE_USE_VERTEX": "true", "CLOUD_ML_REGION": "europe-west1"}, "Vertex", "", {}),
     ],
 )  # fmt: skip
-def test_credentials_are_found_in_the_environment(found, source, base_url, credentials):
-    upstream = find_upstream(found)
+def test_credentials_are_found_in_the_environment(variables, source, base_url, credentials):
+    upstream = find_upstream(variables)
     assert upstream is not None
     assert (upstream.source, upstream.base_url, dict(upstream.credentials)) == (
         source,
@@ -616,14 +616,14 @@ def test_after_a_last_word_nothing_more_is_asked():
 @given(
     budget=st.floats(0.001, 2),
     ceiling=st.none() | st.floats(0.001, 2),
-    asked=st.lists(
+    requests=st.lists(
         st.tuples(st.integers(0, 50_000), st.integers(1, 64_000), st.floats(0, 1)), max_size=20
     ),
 )
-def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceiling, asked):
+def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceiling, requests):
     ledger = Ledger(budget)
     accounts = ledger.account("fix", ceiling), ledger.account("judge")
-    for number, (tokens, wanted_value, share) in enumerate(asked):
+    for number, (tokens, wanted_value, share) in enumerate(requests):
         account = accounts[number % 2]
         leave = ledger.reserve(
             account, "claude-sonnet-5", Tokens(cache_write=tokens), wanted_value, 1_024

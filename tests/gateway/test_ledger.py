@@ -39,7 +39,7 @@ def paid(ledger: Ledger, account: Account, used: Usage, model: str = HAIKU) -> N
 
 
 @pytest.mark.parametrize(
-    ("budget", "ceiling", "expected", "wanted", "useful", "max_tokens"),
+    ("budget", "ceiling", "expected", "requested_tokens", "useful", "max_tokens"),
     [
         (1.0, None, Usage(), 1_000, 100, 1_000),
         (1.0, None, Usage(input=1_000), 1_000, 100, 1_000),
@@ -62,10 +62,12 @@ def paid(ledger: Ledger, account: Account, used: Usage, model: str = HAIKU) -> N
     ],
 )
 def test_as_much_output_is_granted_as_is_paid_for(
-    budget, ceiling, expected, wanted, useful, max_tokens
+    budget, ceiling, expected, requested_tokens, useful, max_tokens
 ) -> None:
     ledger = Ledger(budget)
-    reservation = ledger.reserve(ledger.account("fix", ceiling), HAIKU, expected, wanted, useful)
+    reservation = ledger.reserve(
+        ledger.account("fix", ceiling), HAIKU, expected, requested_tokens, useful
+    )
     assert (reservation.max_tokens if reservation else None) == max_tokens
     if reservation is not None:
         assert reservation.usd == pytest.approx(
@@ -269,14 +271,14 @@ def test_a_model_without_a_listed_price_is_the_dearest_until_its_program_has_tol
     assert settlements[-1] == (0.01, 1_000), "the first price that was told stays"
 
 
-@pytest.mark.parametrize("told", [ModelCost(0.5, "unknown"), None])
+@pytest.mark.parametrize("claimed_cost", [ModelCost(0.5, "unknown"), None])
 def test_a_price_that_the_program_does_not_know_either_changes_nothing(
-    told: ModelCost | None,
+    claimed_cost: ModelCost | None,
 ) -> None:
     ledger = Ledger(1.0)
     account = ledger.account("judge")
     paid(ledger, account, Usage(output=1_000), NEW)
-    counted = SessionCost(by_model={NEW: told} if told else {})
+    counted = SessionCost(by_model={NEW: claimed_cost} if claimed_cost else {})
     assert ledger.close_account(account, counted).usd == 0.05
 
 

@@ -69,9 +69,9 @@ def test_a_prompt_ends_no_fence_begins_no_line_and_is_said_to_ask_nothing() -> N
     assert not set("\x1b\u202e\u2028\r") & set(said_part)
 
 
-def only_prompt(made: Change) -> str:
-    (part,), _ = brief.cut_into_parts(made, rubric(), {})
-    return brief.write_prompt(made, part, ["3 files of the tree look like tests"], NONCE)
+def only_prompt(change: Change) -> str:
+    (part,), _ = brief.cut_into_parts(change, rubric(), {})
+    return brief.write_prompt(change, part, ["3 files of the tree look like tests"], NONCE)
 
 
 def test_changed_lines_carry_their_numbers_and_signs():

@@ -76,13 +76,13 @@ RUNS: list[tuple[Runner, int | None, str, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("runner", "code", "output", "end", "why"), RUNS)
+@pytest.mark.parametrize(("runner", "code", "output", "end", "reason"), RUNS)
 def test_a_run_says_whether_the_test_failed_or_could_not_run(
-    runner: Runner, code: int | None, output: str, end: str, why: str
+    runner: Runner, code: int | None, output: str, end: str, reason: str
 ) -> None:
     read = read_run(runner, code, output, "timed out after 10 s" if code is None else "")
     assert read.end == end
-    assert why in read.reason
+    assert reason in read.reason
 
 
 PIECES = (

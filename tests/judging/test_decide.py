@@ -123,21 +123,24 @@ def test_of_the_parts_the_deciding_ones_give_reason_and_evidence():
     assert (told_parts.changes, told_parts.outranked) == ("It reads.", "abstain")
 
 
-def at(line: int, standing: str = "holds", why: str = "") -> CheckedEvidence:
+def at(line: int, standing: str = "holds", flaw: str = "") -> CheckedEvidence:
     return CheckedEvidence(
-        path="a", line=line, end_line=line, quote="x", standing=standing, why=why
+        path="a", line=line, end_line=line, quote="x", standing=standing, why=flaw
     )
 
 
 def fail(
-    counterexample: str | None, *whys: str, said: Outcome | None = "fail", outcome: Outcome = "fail"
+    counterexample: str | None,
+    *whys: str,
+    said_outcome: Outcome | None = "fail",
+    outcome: Outcome = "fail",
 ) -> Vote:
     """With evidence for each of `whys`: why it is void, or that it stands."""
     evidence = tuple(
         at(1, entry) if entry in ("holds", "relocated") else at(1, "void", entry) for entry in whys
     )
     return fail_vote(
-        "r", *evidence, counterexample=counterexample or "", said=said, outcome=outcome
+        "r", *evidence, counterexample=counterexample or "", said=said_outcome, outcome=outcome
     )
 
 
@@ -158,9 +161,9 @@ def fail(
         (fail(" ", "not there"), "abstain", 'answered "fail", but no counterexample was given: r'),
         (fail(None, "holds"), "abstain", 'answered "fail", but no counterexample was given: r'),
         # Whatever else was said, or is decided already, stays.
-        (fail(None, said="pass", outcome="pass"), "pass", "r"),
-        (fail(None, said=None, outcome="error"), "error", "r"),
-        (fail(None, said=None, outcome="fail"), "fail", "r"),
+        (fail(None, said_outcome="pass", outcome="pass"), "pass", "r"),
+        (fail(None, said_outcome=None, outcome="error"), "error", "r"),
+        (fail(None, said_outcome=None, outcome="fail"), "fail", "r"),
         (fail(None, outcome="error"), "error", "r"),
     ],
 )
@@ -315,10 +318,10 @@ WORSE_LAST: tuple[RunOutcome, ...] = ("pass", "inconclusive", "error", "fail")
     st.lists(st.tuples(st.booleans(), st.integers(1, 9), st.sampled_from(OUTCOMES), st.booleans()), min_size=1,
              max_size=5),
 )  # fmt: skip
-def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn):
-    made_rubric = rubric(*((must, weight) for must, weight, _, _ in drawn))
-    outcomes = [outcome for _, _, outcome, _ in drawn]
-    names = [f"c{index}" for index, (_, _, _, advises) in enumerate(drawn) if advises]
+def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(criteria):
+    made_rubric = rubric(*((must, weight) for must, weight, _, _ in criteria))
+    outcomes = [outcome for _, _, outcome, _ in criteria]
+    names = [f"c{index}" for index, (_, _, _, advises) in enumerate(criteria) if advises]
     came_out = decide(made_rubric, advised(made_rubric, outcomes, *names)).outcome
     if decide(made_rubric, results(made_rubric, *outcomes)).outcome == "pass":
         assert came_out == "pass"
@@ -391,7 +394,7 @@ def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(
 
 
 @pytest.mark.parametrize(
-    ("cast", "given", "outcome", "decided_by", "reason"),
+    ("cast", "cause", "outcome", "decided_by", "reason"),
     [
         ([], DEADLINE, "abstain", "none", DEADLINE.reason),
         ([], None, "abstain", "none", "the votes do not agree"),
@@ -402,11 +405,11 @@ def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(
         (["pass", "fail"], BUDGET, "abstain", "majority", BUDGET.reason),
     ],
 )
-def test_a_criterion_gives_the_reason_of_its_outcome(cast, given, outcome, decided_by, reason):
+def test_a_criterion_gives_the_reason_of_its_outcome(cast, cause, outcome, decided_by, reason):
     criterion = Criterion(id="c", kind="judge", question="?", must=True, weight=3)
-    assert result_of_votes(criterion, votes(*cast), 3, given) == CriterionResult(
+    assert result_of_votes(criterion, votes(*cast), 3, cause) == CriterionResult(
         id="c", kind="judge", must=True, weight=3, outcome=outcome, decided_by=decided_by, votes=tuple(votes(*cast)),
-        reason=reason, cause=given if given and given.reason == reason else UNSET,
+        reason=reason, cause=cause if cause and cause.reason == reason else UNSET,
     )  # fmt: skip
 
 

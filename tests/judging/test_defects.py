@@ -227,7 +227,7 @@ def quoted(path: str, line: int, **fields: object) -> CheckedEvidence:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "why"),
+    ("evidence", "flaw"),
     [
         ([quoted("docs/load.md", 1)], ""),
         (
@@ -249,14 +249,14 @@ def quoted(path: str, line: int, **fields: object) -> CheckedEvidence:
         ),
     ],
 )
-def test_an_excuse_that_came_with_the_change_intends_nothing(evidence, why) -> None:
+def test_an_excuse_that_came_with_the_change_intends_nothing(evidence, flaw) -> None:
     answer = replace(look("intended"), evidence=tuple(evidence))
     checked = check_look(answer, CHANGE)
-    assert (checked.outcome == "intended") is (why == "")
-    if why:
-        assert checked.reason == f'Answered "intended", but {why}: so'
+    assert (checked.outcome == "intended") is (flaw == "")
+    if flaw:
+        assert checked.reason == f'Answered "intended", but {flaw}: so'
     failed = result_of_votes(WORKS, [vote_of(defect(1, second_look=checked))], 1)
-    assert failed.outcome == ("fail" if why else "pass")
+    assert failed.outcome == ("fail" if flaw else "pass")
 
 
 def test_whoever_accepts_one_of_two_defects_at_the_same_lines_accepts_no_other() -> None:

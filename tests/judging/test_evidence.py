@@ -151,7 +151,7 @@ NOT_CHANGED, NOT_THERE = "the file is not part of the change", "the quoted text 
 
 
 @pytest.mark.parametrize(
-    ("path", "side", "line", "quote", "why"),
+    ("path", "side", "line", "quote", "flaw"),
     [
         ("src/a.py", "after", 2, "guard(path)", ""),
         ("src/a.py", "before", 2, "check(path)", ""),
@@ -177,19 +177,19 @@ NOT_CHANGED, NOT_THERE = "the file is not part of the change", "the quoted text 
     ],
 )
 def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(
-    path, side, line, quote, why
+    path, side, line, quote, flaw
 ):
     change = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES.values()))
     criterion = Criterion(id="c", kind="judge", question="?", paths=("**/*.py",))
     checked = quote_in_change(
         criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of
     )
-    assert (checked.standing, checked.why) == ("void" if why else "holds", why)
+    assert (checked.standing, checked.why) == ("void" if flaw else "holds", flaw)
     assert (checked.side, checked.line, checked.quote) == (side, line, quote)
 
 
 @pytest.mark.parametrize(
-    ("path", "side", "line", "quote", "found"),
+    ("path", "side", "line", "quote", "expected"),
     [
         ("./src/a.py", "after", 2, "guard(path)", "src/a.py"),
         ("./after/src/a.py", "after", 2, "guard(path)", "src/a.py"),
@@ -201,10 +201,10 @@ def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(
     ],
 )
 def test_evidence_has_the_path_of_the_file_that_was_found_as_it_is_shown(
-    path, side, line, quote, found
+    path, side, line, quote, expected
 ):
     claimed = QuotedLine(path=path, line=line, quote=quote, side=side)
-    assert quote_in_change(ANY, claimed, CHANGE, content_of).path == found
+    assert quote_in_change(ANY, claimed, CHANGE, content_of).path == expected
 
 
 ANY = Criterion(id="c", kind="judge", question="?")
@@ -212,7 +212,7 @@ CHANGE = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES
 
 
 @pytest.mark.parametrize(
-    ("path", "side", "line", "quote", "standing", "found"),
+    ("path", "side", "line", "quote", "standing", "place"),
     [
         ("src/a.py", "", 2, "guard(path)", "holds", ("after", 2)),
         ("src/a.py", "", 2, "check(path)", "holds", ("before", 2)),
@@ -227,13 +227,13 @@ CHANGE = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES
         ("src/a.py", "", 2, "other(path)", "void", ("after", 2)),
     ],
 )
-def test_form_alone_loses_no_evidence(path, side, line, quote, standing, found):
+def test_form_alone_loses_no_evidence(path, side, line, quote, standing, place):
     """A missing or wrong side and number are looked up, and a quote over several lines is cut into
     them.
     """
     claimed = QuotedLine(path=path, line=line, quote=quote, side=side)
     checked = quote_in_change(ANY, claimed, CHANGE, content_of)
-    assert (checked.standing, (checked.side, checked.line)) == (standing, found)
+    assert (checked.standing, (checked.side, checked.line)) == (standing, place)
     assert "\n" not in checked.quote
 
 
@@ -249,7 +249,7 @@ CONTENT = "\n".join(WHOLE).encode()
 
 
 @pytest.mark.parametrize(
-    ("claimed", "found"),
+    ("claimed", "expected"),
     [
         (11, 11),
         (13, 13),
@@ -265,14 +265,14 @@ CONTENT = "\n".join(WHOLE).encode()
         (99, 18),
     ],
 )
-def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, found):
+def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, expected):
     checked = quote_in_file(evidence("load(path)", claimed), REPEATED, CONTENT)
-    assert (checked.line, checked.end_line) == (found, found)
-    assert checked.standing == ("holds" if claimed == found else "relocated")
+    assert (checked.line, checked.end_line) == (expected, expected)
+    assert checked.standing == ("holds" if claimed == expected else "relocated")
 
 
 @pytest.mark.parametrize(
-    ("quote", "line", "why"),
+    ("quote", "line", "flaw"),
     [
         ("  ", 11, "the quote is empty"),
         ("\n  load(path)\n", 11, ""),
@@ -290,11 +290,11 @@ def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, 
         ("load(pat"[:MIN_RELOCATED], 10, ""),
     ],
 )
-def test_evidence_that_does_not_stand_says_why(quote, line, why):
+def test_evidence_that_does_not_stand_says_why(quote, line, flaw):
     checked = quote_in_file(evidence(quote, line), REPEATED, CONTENT)
     assert (checked.standing == "void", checked.why, checked.quote) == (
-        bool(why),
-        why,
+        bool(flaw),
+        flaw,
         quote.strip(),
     )
 
@@ -326,7 +326,7 @@ def test_the_lines_of_a_change_are_counted_on_either_side():
 
 
 @pytest.mark.parametrize(
-    ("quote", "line", "standing", "place", "why"),
+    ("quote", "line", "standing", "place", "flaw"),
     [
         ("def load(path):", 4, "holds", 4, ""),  # a line that did not change
         ("def load(path):", 1, "relocated", 4, ""),
@@ -343,10 +343,10 @@ def test_the_lines_of_a_change_are_counted_on_either_side():
     ],
 )
 def test_lines_of_a_tree_stand_if_all_of_them_are_there_changed_or_not(
-    quote, line, standing, place, why
+    quote, line, standing, place, flaw
 ):
     checked = quote_in_tree(evidence(quote, line), AFTER)
-    assert (checked.standing, checked.line, checked.why) == (standing, place, why)
+    assert (checked.standing, checked.line, checked.why) == (standing, place, flaw)
 
 
 def test_lines_of_a_file_that_the_tree_does_not_have_are_void():

@@ -56,7 +56,7 @@ def result(
 
 
 @pytest.mark.parametrize(
-    ("outcome", "votes", "found"),
+    ("outcome", "votes", "places"),
     [
         ("fail", [vote("fail", at(3), at(9, "relocated"))], [("a.py", 3, "r")]),
         ("fail", [vote("fail", at(3), at(9, "void"))], [("a.py", 3, "r")]),
@@ -75,14 +75,14 @@ def result(
 )
 @pytest.mark.parametrize(("must", "level"), [(True, "failure"), (False, "warning")])
 def test_a_failed_criterion_points_at_evidence_that_stands_or_at_the_change(
-    outcome, votes, found, must, level
+    outcome, votes, places, must, level
 ):
     criterion = Criterion(id="c", kind="judge", question="?", must=must)
     findings = findings_of(criterion, result(outcome, *votes, must=must))
     assert [
         (finding_entry.path, finding_entry.line, finding_entry.message)
         for finding_entry in findings
-    ] == found
+    ] == places
     assert {(finding_entry.criterion, finding_entry.level) for finding_entry in findings} <= {
         ("c", level)
     }
@@ -111,7 +111,7 @@ def test_a_failure_without_a_reason_says_so():
 
 def finding(
     path: str = "a.py", line: int = 1, level: Level = "failure", criterion: str = "c", message: str = "m", *quotes: str,
-    own: str = "",
+    distinction: str = "",
 ) -> RawFinding:  # fmt: skip
     evidence = tuple(
         CheckedEvidence(path=path, line=line, end_line=line, quote=quote, standing="holds")
@@ -119,7 +119,7 @@ def finding(
     )
     return RawFinding(
         path=path, line=line, end_line=line, level=level, criterion=criterion, message=message, evidence=evidence,
-        distinction=own,
+        distinction=distinction,
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def test_failures_come_first_then_what_stands_earlier():
 
 
 @pytest.mark.parametrize(
-    ("changes", "kept"),
+    ("changes", "is_same"),
     [
         ({"line": 7}, True),
         ({"level": "notice"}, True),
@@ -155,29 +155,29 @@ def test_failures_come_first_then_what_stands_earlier():
         ({"quotes": ("x = 1", "y")}, False),
         ({"path": "b.py"}, False),
         ({"criterion": "d"}, False),
-        ({"own": "told apart"}, False),
+        ({"distinction": "told apart"}, False),
     ],
 )
-def test_a_fingerprint_is_made_of_criterion_path_and_quote(changes, kept):
-    def named(
+def test_a_fingerprint_is_made_of_criterion_path_and_quote(changes, is_same):
+    def fingerprint(
         path="a.py",
         line=1,
         level="failure",
         criterion="c",
         message="m",
         quotes=("x = 1",),
-        own="asked",
+        distinction="asked",
     ):
         return name_findings(
-            [finding(path, line, level, criterion, message, *quotes, own=own)], {}
+            [finding(path, line, level, criterion, message, *quotes, distinction=distinction)], {}
         )[0].fingerprint
 
-    assert (named(**changes) == named()) is kept
+    assert (fingerprint(**changes) == fingerprint()) is is_same
 
 
 FINGERPRINTS = [
-    (finding("a.py", 1, "failure", "c", "m", "x = 1", own="why"), "91cdefe397151401"),
-    (finding("a.py", 5, "failure", "c", "m", "x = 1", own="why"), "98f6f60f34820cb8"),
+    (finding("a.py", 1, "failure", "c", "m", "x = 1", distinction="why"), "91cdefe397151401"),
+    (finding("a.py", 5, "failure", "c", "m", "x = 1", distinction="why"), "98f6f60f34820cb8"),
     (finding("a.py", 5, "failure", "c", "m", "x = 1"), "8d6c9e98f80acfdd"),
     (finding("a.py", 5, "failure", "c", "says this"), "f35f948386201aec"),
     (finding("", 0, "failure", "c", "says this"), "0874d0ee0b71fc62"),

@@ -44,7 +44,7 @@ def test_form_alone_sends_nothing_back(answer):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told", "readable"),
+    ("answer", "mistake", "readable"),
     [
         (passes("a"), "b has no answer", {"a"}),
         (passes("a", "b", "b"), "b has 2 answers", {"a"}),
@@ -67,13 +67,13 @@ def test_form_alone_sends_nothing_back(answer):
         ({"changes": "x"}, "object missing required field `answers`", set()),
     ],
 )
-def test_what_does_not_fit_is_named_and_the_other_answers_are_read(answer, told, readable):
+def test_what_does_not_fit_is_named_and_the_other_answers_are_read(answer, mistake, readable):
     """An unknown criterion leaves none: what it was meant for is not known. None of these passes by
     it.
     """
     sentence = write_objection(ASKED, answer)
     assert sentence.startswith("The answer does not fit: ")
-    assert told in sentence
+    assert mistake in sentence
     reading = read_answers(ASKED, answer)
     assert reading.answers.keys() == readable
     assert bool(reading.unfit) == (not readable)

@@ -28,7 +28,7 @@ class Judging:
         return open_repository(self.repo.path, read_environment(self.environ))
 
     @property
-    def kept(self) -> Path:
+    def kept_export(self) -> Path:
         with self.open() as repository:
             return repository.workspaces / "kept-export"
 
@@ -55,7 +55,7 @@ def test_the_next_review_finds_them_where_the_last_one_left_them(judging: Judgin
     first = judging.hold()
     inode = (first.folder / "after/b.py").stat().st_ino
     second = judging.hold()
-    assert first.folder == second.folder == judging.kept / "trees"
+    assert first.folder == second.folder == judging.kept_export / "trees"
     assert (second.folder / "after/b.py").stat().st_ino == inode
 
 
@@ -87,7 +87,7 @@ def test_a_link_planted_in_the_kept_export_leads_nowhere(judging: Judging, place
     (mine / "a.py").write_text("my own work")
     mine.chmod(0o755)
     contents = {path: path.read_text() for path in mine.rglob("*.py")}
-    planted = judging.kept / place
+    planted = judging.kept_export / place
     shutil.rmtree(planted)
     planted.symlink_to(mine)
     trees = judging.hold()
@@ -101,4 +101,4 @@ def test_what_cannot_be_replaced_is_given_up(judging: Judging) -> None:
     after.rename(judging.own.parent / "moved")
     after.write_text("in the way")
     assert judging.hold().folder == judging.own
-    assert not judging.kept.exists()
+    assert not judging.kept_export.exists()

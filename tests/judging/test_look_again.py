@@ -198,17 +198,17 @@ def looking(tmp_path: Path) -> Looking:
 
 
 def look_answer(
-    outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any
+    outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **fields: Any
 ):
-    return answered({"answers": [about_fields(1, outcome, *evidence, reason=reason, **more)]})
+    return answered({"answers": [about_fields(1, outcome, *evidence, reason=reason, **fields)]})
 
 
 def about_fields(
-    number: int, outcome: str, *evidence: dict[str, Any], **more: Any
+    number: int, outcome: str, *evidence: dict[str, Any], **fields: Any
 ) -> dict[str, Any]:
     """What an answer says of the finding with that number."""
     answer = {"finding": number, "trace": "", "outcome": outcome, "stops": True}
-    return {**answer, "evidence": list(evidence), **more}
+    return {**answer, "evidence": list(evidence), **fields}
 
 
 STANDS, REFUTED = look_answer("stands", reason="It happens."), look_answer("refuted", PREVENTS)
@@ -340,7 +340,7 @@ def test_the_same_fail_in_two_votes_is_asked_about_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "model", "others"),
+    ("keys", "model", "fallbacks"),
     [
         ({}, "claude-sonnet-5", []),
         ({"model": "model-a"}, "model-a", []),
@@ -351,13 +351,15 @@ def test_the_same_fail_in_two_votes_is_asked_about_once(tmp_path: Path) -> None:
     ],
 )
 def test_the_rubrics_first_model_is_asked_and_its_fallback_if_that_one_is_gone(
-    tmp_path, keys, model, others
+    tmp_path, keys, model, fallbacks
 ) -> None:
     looking = Looking(tmp_path, **keys)
     missing_result = unanswered_end("api_error", f"HTTP 404 {TOKEN}", is_unavailable=True)
-    look = looking.look(lambda turn: missing_result if turn.model == model and others else STANDS)
-    assert [turn.model for turn in looking.model.turns] == [model, *others]
-    assert look.model == (others or [model])[0]
+    look = looking.look(
+        lambda turn: missing_result if turn.model == model and fallbacks else STANDS
+    )
+    assert [turn.model for turn in looking.model.turns] == [model, *fallbacks]
+    assert look.model == (fallbacks or [model])[0]
     assert TOKEN not in repr(looking.model.unavailable)
 
 
@@ -390,7 +392,7 @@ def test_a_look_is_kept_with_its_turn_and_taken_by_the_next_run(looking: Looking
 
 
 @pytest.mark.parametrize(
-    ("values", "asked"),
+    ("values", "turn_count"),
     [
         ({}, 0),
         ({"force": True}, 1),
@@ -399,11 +401,11 @@ def test_a_look_is_kept_with_its_turn_and_taken_by_the_next_run(looking: Looking
     ],
 )
 def test_neither_force_nor_a_recording_takes_what_is_kept(
-    looking: Looking, values: dict[str, Any], asked: int
+    looking: Looking, values: dict[str, Any], turn_count: int
 ) -> None:
     looking(STANDS)
     looking(STANDS, **values)
-    assert len(looking.model.turns) == asked
+    assert len(looking.model.turns) == turn_count
 
 
 def test_a_recording_keeps_nothing_and_a_forced_run_does(looking: Looking) -> None:
@@ -604,7 +606,7 @@ def quoted_line(
 
 
 @pytest.mark.parametrize(
-    ("evidence", "why"),
+    ("evidence", "flaw"),
     [
         ((quoted_line(),), ""),
         ((quoted_line(), quoted_line("README.md")), ""),
@@ -621,16 +623,16 @@ def quoted_line(
           for path in ("README.md", "a/b.rst", "c.txt", "d.adoc", ".vibe-gate/gate.toml")],
     ],
 )  # fmt: skip
-def test_what_a_refutation_counts_for(evidence: tuple[CheckedEvidence, ...], why: str) -> None:
+def test_what_a_refutation_counts_for(evidence: tuple[CheckedEvidence, ...], flaw: str) -> None:
     look = SecondLook(
         outcome="refuted", said="refuted", reason="main leaves first.", evidence=evidence
     )
     checked = check_look(look, CHANGE)
-    if not why:
+    if not flaw:
         assert checked == look
         return
     assert (checked.outcome, checked.said) == ("undecided", "refuted")
-    assert checked.reason == f'Answered "refuted", but {why}: main leaves first.'
+    assert checked.reason == f'Answered "refuted", but {flaw}: main leaves first.'
 
 
 def test_what_is_no_refutation_needs_no_evidence() -> None:

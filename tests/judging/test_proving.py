@@ -128,10 +128,10 @@ def gated(place: Path, environ: Mapping[str, str], definition: str, gate: str = 
 
 
 def reviewed(
-    repo: Repo, environ: Mapping[str, str], *given: dict[str, Any], **files: str
+    repo: Repo, environ: Mapping[str, str], *answer_fields: dict[str, Any], **files: str
 ) -> Review:
     repo.commit("Change", **(files or {"src/things.py": AFTER}))
-    with answering(answers(*given)) as model:
+    with answering(answers(*answer_fields)) as model:
         return walked(repo.path, {**environ, **model.environ})
 
 
@@ -401,9 +401,9 @@ def test_an_environment_that_the_change_could_have_made_is_none(
     (repo.path / ".venv").symlink_to(tmp_path / "home")
     repo.commit("First")
 
-    def lack(environment: str, **more: str) -> str:
+    def lack(environment: str, **variables: str) -> str:
         rule = CounterexampleRule(environment=environment)
-        with open_repository(repo.path, read_environment({**environ, **more})) as repository:
+        with open_repository(repo.path, read_environment({**environ, **variables})) as repository:
             return find_proof_environment(rule, repository.change(LAST), repository).lack
 
     assert lack(".venv") == ".venv is part of the reviewed files"

@@ -97,7 +97,7 @@ def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, 
 
 
 @pytest.mark.parametrize(
-    ("others", "outcome"),
+    ("other_votes", "outcome"),
     [
         ([("abstain", "abstain")], "abstain"),
         ([("error", None)], "error"),
@@ -105,9 +105,9 @@ def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, 
         ([("pass", "pass"), ("not_applicable", "not_applicable")], "pass"),
     ],
 )
-def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(others, outcome):
+def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(other_votes, outcome):
     remaining_votes = [
-        Vote(outcome=entry, said=said_text, reason="the rest") for entry, said_text in others
+        Vote(outcome=entry, said=said_text, reason="the rest") for entry, said_text in other_votes
     ]
     refuted = vote("fail", 1, look_at="refuted")
     whole_parts = combine_parts([vote("fail", 1), *remaining_votes])
@@ -290,7 +290,7 @@ def test_what_people_let_pass_needs_no_second_look():
 
 
 @pytest.mark.parametrize(
-    ("quote", "line", "content", "standing", "found"),
+    ("quote", "line", "content", "standing", "expected_line"),
     [
         ("    if path is None:", 2, b"def f(path):\n    if path is None:\n", "holds", 2),
         ("if path is None:", 7, b"def f(path):\n    if path is None:\n", "relocated", 2),
@@ -301,10 +301,10 @@ def test_what_people_let_pass_needs_no_second_look():
     ],
 )
 def test_a_line_of_a_tree_is_quoted_though_no_change_touches_it(
-    quote, line, content, standing, found
+    quote, line, content, standing, expected_line
 ):
     checked = quote_in_tree(QuotedLine(path="b.py", line=line, quote=quote, side="after"), content)
-    assert (checked.standing, checked.line) == (standing, found)
+    assert (checked.standing, checked.line) == (standing, expected_line)
     assert bool(checked.why) is (standing == "void")
     assert checked.side == "after"
 

@@ -18,7 +18,7 @@ JAPANESE = "\u95a2\u6570\u306e\u540d\u524d\u3092\u5909\u3048\u3066\u304f\u3060\u
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "remaining"),
     [
         ("Asked was a new name; a test is gone.", "Asked was a new name; a test is gone."),
         (
@@ -47,11 +47,13 @@ JAPANESE = "\u95a2\u6570\u306e\u540d\u524d\u3092\u5909\u3048\u3066\u304f\u3060\u
     ],
 )
 def test_stretches_of_the_prompt_are_left_out_unless_the_change_says_them(
-    text: str, left: str
+    text: str, remaining: str
 ) -> None:
     change = ["rename(load) to: read", "Rename load to read, please"]
-    assert leave_out_repeats(text, [PRIVATE, "Acquire Initech", "do it"], lambda: change) == left
-    assert LEFT_OUT not in left or LEFT_OUT in escape_prose(left), (
+    assert (
+        leave_out_repeats(text, [PRIVATE, "Acquire Initech", "do it"], lambda: change) == remaining
+    )
+    assert LEFT_OUT not in remaining or LEFT_OUT in escape_prose(remaining), (
         "a comment shows the mark as words, not as code"
     )
 

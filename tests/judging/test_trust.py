@@ -37,19 +37,19 @@ def counts(clean: int, blocked: int = 0, flips: int = 0, name: str = "clear") ->
     )
 
 
-def baseline(*criteria: CriterionBaseline, **more: Any) -> Baseline:
+def baseline(*criteria: CriterionBaseline, **fields: Any) -> Baseline:
     values = {
         "rubric": "r", "digest": CLEAR.digest, "model": "m", "template": TEMPLATE_VERSION,
         "created_at": "2026-11-27T00:00:00Z",
-    } | more  # fmt: skip
+    } | fields  # fmt: skip
     return Baseline(schema=1, criterion=criteria, **values)
 
 
-def wrong(number: int, *, right: bool = False, run: str = "", **more: Any) -> Label:
+def wrong(number: int, *, right: bool = False, run: str = "", **fields: Any) -> Label:
     values = {
         "rubric": "r", "criterion": "clear", "digest": CLEAR.digest, "model": "m", "by": "Ada <ada@x.org>",
         "source": "cli",
-    } | more  # fmt: skip
+    } | fields  # fmt: skip
     return Label(
         ts=datetime(2026, 11, 27, second=number, tzinfo=UTC),
         finding=f"{number:016x}",

@@ -49,18 +49,20 @@ def file(path: str) -> FileDiff:
 CHANGE = Change("commit", "before", "after", "base", "head", "", "", (file("src/a.py"),))
 
 
-def rubric(*judged: str, name: str = "r", must: bool = True, votes: int = 1, **more: Any) -> Rubric:
+def rubric(
+    *judged: str, name: str = "r", must: bool = True, votes: int = 1, **fields: Any
+) -> Rubric:
     """A check `secrets`, and judge criteria with these names."""
     check = Criterion(id="secrets", kind="check", check="no-secrets", must=must)
     criteria = (
-        Criterion(id=judged_entry, kind="judge", question="?", must=must, **more)
+        Criterion(id=judged_entry, kind="judge", question="?", must=must, **fields)
         for judged_entry in judged
     )
     return Rubric(schema=1, id=name, votes=votes, criterion=(check, *criteria))
 
 
 def checked(
-    outcome: Outcome, name: str = "r", *found: RawFinding, must: bool = True
+    outcome: Outcome, name: str = "r", *findings: RawFinding, must: bool = True
 ) -> CheckResults:
     result = CriterionResult(
         id="secrets",
@@ -71,7 +73,7 @@ def checked(
         decided_by="check",
         reason=f"checked: {name}",
     )
-    return CheckResults({(name, "secrets"): result}, found, dict.fromkeys(found, (name,)))
+    return CheckResults({(name, "secrets"): result}, findings, dict.fromkeys(findings, (name,)))
 
 
 def said_rubric_votes(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
@@ -85,8 +87,8 @@ def said_rubric_votes(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
     return RubricVotes(by_criterion={"clear": votes}, stopped=stopped)
 
 
-def answered(*conversations: RubricVotes, **more: Any) -> Answers:
-    return Answers(by_rubric={"r": conversations}, **{"asked": frozenset("r")} | more)
+def answered(*conversations: RubricVotes, **fields: Any) -> Answers:
+    return Answers(by_rubric={"r": conversations}, **{"asked": frozenset("r")} | fields)
 
 
 def facts_of(rubrics: tuple[Rubric, ...], *, by_agent: bool = False) -> Facts:
@@ -283,7 +285,7 @@ def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_bl
 def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
     """In `a` the criterion is a must; in `b` it is one of eleven weights, and b passes."""
 
-    def one(name: str, *, must: bool) -> Rubric:
+    def rubric_of(name: str, *, must: bool) -> Rubric:
         calm = Criterion(id="calm", kind="judge", question="?", weight=10)
         return Rubric(
             schema=1,
@@ -309,7 +311,7 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
         )
 
     answers = Answers(by_rubric={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
-    facts = facts_of((one("a", must=True), one("b", must=False)))
+    facts = facts_of((rubric_of("a", must=True), rubric_of("b", must=False)))
     counted = count_answers(facts, CLEAN, CheckResults({}, ()), answers)
     made_verdict = verdict_of(counted, NOBODY, ())
     assert [rubric.outcome for rubric in made_verdict.rubrics] == ["fail", "pass"]
@@ -406,7 +408,7 @@ KNOWN = CommitsReviewed(count=2)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "check", "unasked", "chosen"),
+    ("options", "check", "unasked", "chosen"),
     [
         ({}, "pass", None, None),
         ({"judge": "never"}, "pass", NoJudge(), True),
@@ -421,7 +423,7 @@ KNOWN = CommitsReviewed(count=2)
         ({"mode": HookMode("pre-commit")}, "pass", NotByAgent(), True),
     ],
 )
-def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, unasked, chosen):
+def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(options, check, unasked, chosen):
     made_rubric = rubric("clear")
     other = Criterion(
         id="other", kind="check", check="forbidden-pattern", options={"pattern": "x"}, must=True
@@ -435,7 +437,7 @@ def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check,
     )
     checks = CheckResults({("r", "secrets"): ours, ("r", "other"): theirs}, ())
     found_answers = without_asking(
-        ReviewRequest(Selection("commit"), **wanted), facts_of((made_rubric,)), checks, NOBODY
+        ReviewRequest(Selection("commit"), **options), facts_of((made_rubric,)), checks, NOBODY
     )
     assert (
         found_answers and found_answers.unasked,

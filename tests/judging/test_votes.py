@@ -83,15 +83,15 @@ def cast(summary: Summary) -> list[list[str]]:
     return [[vote.outcome for vote in criterion.votes] for criterion in summary.rubrics[0].criteria]
 
 
-def in_turn(*given: dict) -> list[Callable[[MessagesRequest], Step]]:
+def in_turn(*answers: dict) -> list[Callable[[MessagesRequest], Step]]:
     """Steps that answer each request, whichever comes first."""
-    lock, left_entries = threading.Lock(), list(given)
+    lock, left_entries = threading.Lock(), list(answers)
 
     def step(_: MessagesRequest) -> Step:
         with lock:
             return answer(left_entries.pop(0))
 
-    return [step] * len(given)
+    return [step] * len(answers)
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def test_what_two_votes_decide_asks_no_third_and_a_lost_answer_is_asked_for_agai
 @pytest.mark.usefixtures("quick_agents")
 def test_models_take_turns_and_a_vote_says_whose_it_is(votes):
     by_model = {"model-a": FAILS, "model-b": PASSES}
-    steps = [lambda asked: answer(by_model[asked.body["model"]])] * 2
+    steps = [lambda request: answer(by_model[request.body["model"]])] * 2
     keys = 'votes = 3\nmodels = ["model-a", "model-b"]'
     (first, second) = votes(keys, *steps, answers(fails())).summary.rubrics[0].criteria
     assert [(vote.model, vote.outcome) for vote in first.votes] == [
@@ -139,9 +139,11 @@ def test_models_take_turns_and_a_vote_says_whose_it_is(votes):
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_agents")
 def test_a_model_that_is_gone_is_replaced_by_the_fallback_which_is_said_and_kept(votes):
-    def step(asked: MessagesRequest) -> Step:
+    def step(request: MessagesRequest) -> Step:
         return (
-            ApiError(404, "model: model-a") if asked.body["model"] == "model-a" else answer(PASSES)
+            ApiError(404, "model: model-a")
+            if request.body["model"] == "model-a"
+            else answer(PASSES)
         )
 
     keys = 'model = "model-a"\nfallback = "model-c"'
@@ -214,15 +216,15 @@ def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_agents")
 def test_what_may_be_many_or_dear_is_said_before_it_is_paid(votes):
-    def told(keys: str, *steps: dict, **request: object) -> str:
+    def announced(keys: str, *steps: dict, **request: object) -> str:
         votes.told.clear()
         votes(keys, *steps, **request)
         (line,) = (text for text in votes.told if text.startswith("asking about"))
         return line
 
-    assert told("votes = 1", PASSES) == "asking about quality"
+    assert announced("votes = 1", PASSES) == "asking about quality"
     dear = "asking about quality: at most 2 conversations, at most $1.50"
-    assert told("votes = 3", PASSES, max_cost_usd=1.5) == dear  # one vote is kept
+    assert announced("votes = 3", PASSES, max_cost_usd=1.5) == dear  # one vote is kept
 
 
 def vote(**outcomes: str) -> CastVote:

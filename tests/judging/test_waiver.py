@@ -52,8 +52,8 @@ def result(name: str, outcome: str) -> CriterionResult:
     )
 
 
-def override(one: NamedFinding | str, expires: date = TODAY) -> Override:
-    name = one if isinstance(one, str) else one.fingerprint
+def override(target: NamedFinding | str, expires: date = TODAY) -> Override:
+    name = target if isinstance(target, str) else target.fingerprint
     return Override(
         ts="", finding=name, reason="it | is", by="Ada <ada@x>", email="ada@x", expires=expires
     )
@@ -200,7 +200,7 @@ def test_the_gate_itself_is_waived_by_its_fingerprint_only():
 
 
 @pytest.mark.parametrize(
-    ("environ", "emails", "found"),
+    ("environ", "emails", "expected"),
     [
         ({}, ["ada@example.org"], ""),
         ({"CLAUDECODE": ""}, [], ""),
@@ -209,6 +209,6 @@ def test_the_gate_itself_is_waived_by_its_fingerprint_only():
         ({}, ["12345+Copilot@users.noreply.github.com"], "is Copilot"),
     ],
 )
-def test_an_agent_is_known_by_its_environment_or_address(environ, emails, found):
+def test_an_agent_is_known_by_its_environment_or_address(environ, emails, expected):
     named_agent = agent_behind(agents_in(environ), emails)
-    assert named_agent == found if not found else found in named_agent
+    assert named_agent == expected if not expected else expected in named_agent

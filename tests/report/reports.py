@@ -123,7 +123,7 @@ TESTS = criterion("tests-cover-the-change", "abstain", kind="judge", must=False,
                   reason="The tests that the change needs may be elsewhere.")  # fmt: skip
 
 
-def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -> Summary:
+def _summary(head: str, findings: tuple[Finding, ...], *criteria: CriterionResult) -> Summary:
     vote = fail_vote(
         SWALLOWED,
         *findings[0].evidence if findings else (),
@@ -138,7 +138,7 @@ def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -
         rubrics=(
             weighed(
                 criterion("errors-not-swallowed", "fail", kind="judge", reason=SWALLOWED, votes=(vote, vote)),
-                *more,
+                *criteria,
                 criterion("no-secrets", "fail",
                           reason="suppressed by jo until 2026-02-01: a key of the sandbox | 1 secret added."),
                 criterion("no-conflict-markers", weight=6, reason="No conflict marker among the added lines."),
@@ -192,7 +192,7 @@ def second() -> Report:
     local_entries = (before[0], new_finding, old, *before[2:])
     told_round = next_round(
         first_round(before, FIRST).state, local_entries, SECOND,
-        touched=lambda found: found == new_finding, blocking=lambda found: found.level == "failure",
+        touched=lambda finding: finding == new_finding, blocking=lambda finding: finding.level == "failure",
     )  # fmt: skip
     return Report(
         summary=_summary(SECOND, local_entries, *criteria, TESTS), notes=(), round=told_round, links=links(SECOND), patch=PATCH,
@@ -231,48 +231,52 @@ def advised() -> Report:
                      fingerprint="3f9a1c2b4d5e6f70"),
              finding("A new name says little.", level="warning", criterion="names-are-clear",
                      fingerprint="dcbadcbadcbadcba"))  # fmt: skip
-    criterion_results = (judged("errors-not-swallowed", "fail", SWALLOWED, said="fail", trust=waits),
-             judged("names-are-clear", "fail", "A new name says little.", said="fail", trust=unknown),
-             judged("retries-are-safe", "pass", "No retry changed.", said="pass", trust=CALIBRATED))  # fmt: skip
+    criterion_results = (judged("errors-not-swallowed", "fail", SWALLOWED, said_outcome="fail", trust=waits),
+             judged("names-are-clear", "fail", "A new name says little.", said_outcome="fail", trust=unknown),
+             judged("retries-are-safe", "pass", "No retry changed.", said_outcome="pass", trust=CALIBRATED))  # fmt: skip
     return first_report(
         summary(findings=findings, rubrics=(weighed(criterion(), *criterion_results),))
     )
 
 
-def first_report(summary: Summary, **more: Any) -> Report:
+def first_report(summary: Summary, **fields: Any) -> Report:
     """The first comment about a summary."""
     change = replace(summary.change, head_commit=FIRST, base_commit=BASE)
     summary = replace(summary, change=change, key=FIRST)
     review = f"{BASE[:12]}...{FIRST[:12]}"
     return Report(
         summary, (), first_round(summary.findings, FIRST), links(FIRST), artifact="summary", review=review,
-        **more,
+        **fields,
     )  # fmt: skip
 
 
 def judged(
-    name: str, outcome: Any, reason: str, *, said: Any = None, **more: Any
+    name: str, outcome: Any, reason: str, *, said_outcome: Any = None, **fields: Any
 ) -> CriterionResult:
     """A question with one vote."""
-    votes = (Vote(outcome=outcome, said=said, reason=reason),)
-    return criterion(name, outcome, kind="judge", reason=reason, votes=votes, **more)
+    votes = (Vote(outcome=outcome, said=said_outcome, reason=reason),)
+    return criterion(name, outcome, kind="judge", reason=reason, votes=votes, **fields)
 
 
 def unanswered(
-    cause: Cause, *beside: CriterionResult, outcome: Any = "inconclusive", **more: Any
+    cause: Cause, *beside: CriterionResult, outcome: Any = "inconclusive", **fields: Any
 ) -> Report:
     """The comment of a run whose first question has no answer for this cause."""
-    return undecided(cause.reason, *beside, outcome=outcome, cause=cause, **more)
+    return undecided(cause.reason, *beside, outcome=outcome, cause=cause, **fields)
 
 
 def undecided(
-    reason: str, *beside: CriterionResult, outcome: Any = "inconclusive", said: Any = None, files: int = 1,
-    cause: Cause | UnsetType = UNSET, **more: Any,
+    reason: str, *beside: CriterionResult, outcome: Any = "inconclusive", said_outcome: Any = None, files: int = 1,
+    cause: Cause | UnsetType = UNSET, **fields: Any,
 ) -> Report:  # fmt: skip
     """The comment of a run whose first question is undecided."""
     is_error = outcome == "error"
     judged_question = judged(
-        "errors-not-swallowed", "error" if is_error else "abstain", reason, said=said, cause=cause
+        "errors-not-swallowed",
+        "error" if is_error else "abstain",
+        reason,
+        said_outcome=said_outcome,
+        cause=cause,
     )
     return first_report(
         summary(
@@ -280,12 +284,12 @@ def undecided(
             files=tuple(changed(f"src/file{n}.py") for n in range(files)),
             unreviewed=tuple(unseen(f"src/file{n}.py", reason, cause) for n in range(files)),
         ),
-        **more,
+        **fields,
     )  # fmt: skip
 
 
-def changed_gate(**more: Any) -> Summary:
-    return summary(exit_code=4, policy_changes=(policy(), policy("CLAUDE.md", "warn")), **more)
+def changed_gate(**fields: Any) -> Summary:
+    return summary(exit_code=4, policy_changes=(policy(), policy("CLAUDE.md", "warn")), **fields)
 
 
 def _unasked(cause: Cause) -> Summary:
@@ -328,8 +332,8 @@ CASES = {
     "failed by its score": lambda: first_report(
         failed(1, found=(finding("A new name says little.", criterion="names-are-clear"),), rubrics=(weighed(
             criterion(),
-            judged("errors-not-swallowed", "fail", "the handler hides the error", said="fail", must=False, weight=2),
-            judged("names-are-clear", "fail", "A new name says little.", said="fail", must=False),
+            judged("errors-not-swallowed", "fail", "the handler hides the error", said_outcome="fail", must=False, weight=2),
+            judged("names-are-clear", "fail", "A new name says little.", said_outcome="fail", must=False),
         ),))
     ),
     "failed in mode warn": lambda: first_report(failed(), blocks=False),
@@ -373,15 +377,15 @@ CASES = {
     ),
     "judge undecided": lambda: undecided(
         "The caller is not shown. Missing: who calls load.",
-        judged("names-are-clear", "pass", "The names say it.", said="pass"), said="abstain",
+        judged("names-are-clear", "pass", "The names say it.", said_outcome="pass"), said_outcome="abstain",
     ),
     "judge undecided, and a question without an answer": lambda: undecided(
         "The caller is not shown. Missing: who calls load.",
-        judged("names-are-clear", "abstain", BUDGET.reason, cause=BUDGET), said="abstain",
+        judged("names-are-clear", "abstain", BUDGET.reason, cause=BUDGET), said_outcome="abstain",
     ),
     "nothing decided": lambda: first_report(
         summary(outcome="inconclusive", exit_code=3, rubrics=(weighed(
-            judged("names-are-clear", "abstain", "The glossary is not shown.", said="abstain", must=False, weight=2),
+            judged("names-are-clear", "abstain", "The glossary is not shown.", said_outcome="abstain", must=False, weight=2),
         ),))
     ),
     "check not run": lambda: first_report(

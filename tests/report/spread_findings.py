@@ -36,9 +36,9 @@ diff --git a/src/ledger/refund.py b/src/ledger/refund.py
 """
 
 
-def quoted(path: str, line: int, quote: str, **more) -> CheckedEvidence:
+def quoted(path: str, line: int, quote: str, **fields) -> CheckedEvidence:
     return CheckedEvidence(
-        path=path, line=line, end_line=line, quote=quote, standing="holds", **more
+        path=path, line=line, end_line=line, quote=quote, standing="holds", **fields
     )
 
 
@@ -53,7 +53,7 @@ DECIDES = quoted("src/ledger/receipt.py", 31, "    if sent == 0: return NOTHING_
 """An unchanged line."""
 
 
-def spread_finding(**more) -> Finding:
+def spread_finding(**fields) -> Finding:
     """One defect with three places, and an unchanged line that decides it."""
     first, *other_entries = QUOTES
     places = [
@@ -68,7 +68,7 @@ def spread_finding(**more) -> Finding:
         "also": (DECIDES,),
         "counterexample": COUNTEREXAMPLE,
         "basis": "inferred",
-    } | more
+    } | fields
     return finding(MESSAGE, first.line, **values)
 
 
@@ -89,7 +89,7 @@ def split_findings() -> tuple[Finding, ...]:
 
 def run_with(*findings: Finding) -> Summary:
     """A run that these findings block."""
-    swallowed = judged("errors-not-swallowed", "fail", MESSAGE, said="fail")
+    swallowed = judged("errors-not-swallowed", "fail", MESSAGE, said_outcome="fail")
     defect = Defect(reason=MESSAGE, counterexample=COUNTEREXAMPLE, evidence=QUOTES)
     vote = replace(swallowed.votes[0], defects=(defect,))
     swallowed = replace(swallowed, votes=(vote,))

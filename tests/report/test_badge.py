@@ -72,29 +72,29 @@ def told_summary(
     )  # fmt: skip
 
 
-def documents(made: Summary) -> dict[str, str]:
+def documents(summary: Summary) -> dict[str, str]:
     """Every document in which a criterion stands, as text."""
-    report = reports.first_report(made)
+    report = reports.first_report(summary)
     rows = [
         case.findtext("system-out")
-        for case in ElementTree.fromstring(render_junit(made)).iter("testcase")
+        for case in ElementTree.fromstring(render_junit(summary)).iter("testcase")
     ]
     return {
-        "terminal": " ".join(render_screen(made, (), 200).plain.split()),
+        "terminal": " ".join(render_screen(summary, (), 200).plain.split()),
         "comment": render_comment(report),
         "markdown": render_job_summary(report),
         "check run": make_check_run(report).summary,
-        "html": render_verdict_page(made),
-        "json": to_json(made),
+        "html": render_verdict_page(summary),
+        "json": to_json(summary),
         "junit": "\n".join(filter(None, rows)),
-        "sarif": json.loads(render_sarif(made))["runs"][0]["tool"]["driver"]["rules"][1][
+        "sarif": json.loads(render_sarif(summary))["runs"][0]["tool"]["driver"]["rules"][1][
             "fullDescription"
         ]["text"],
     }
 
 
 @pytest.mark.parametrize(
-    ("made", "badge"),
+    ("run_summary", "badge"),
     [
         (told_summary(), "calibrated: 1 of 60 clean blocked, 27 of 30 found"),
         (told_summary(REWORDED), "stale (calibrated before the rubric changed)"),
@@ -104,8 +104,8 @@ def documents(made: Summary) -> dict[str, str]:
     ],
     ids=["calibrated", "reworded", "no case", "flips"],
 )  # fmt: skip
-def test_a_reworded_question_makes_its_badge_stale_in_every_document(made, badge):
-    for name, text in documents(made).items():
+def test_a_reworded_question_makes_its_badge_stale_in_every_document(run_summary, badge):
+    for name, text in documents(run_summary).items():
         assert badge in text, name
         has_figures = badge.startswith(("calibrated", "unsteady")) and name not in (
             "terminal",

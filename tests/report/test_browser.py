@@ -75,10 +75,10 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
 
 
 @pytest.mark.parametrize(
-    "made", [lambda: render_comment(big(400)), lambda: render_job_summary(reports.second())]
+    "render", [lambda: render_comment(big(400)), lambda: render_job_summary(reports.second())]
 )
-def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, made):
-    markdown = made()
+def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, render):
+    markdown = render()
     seen_result = look(room, tmp_path, markdown, room.COLUMN + 32)
     assert [seen_result["folds"], seen_result["closed"], seen_result["open"]] == [
         markdown.count("<details>")

@@ -189,8 +189,8 @@ def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it(
     asked_result = reports.first_report(reports.CASES["no key"]().summary)
     for text in (
         render_comment,
-        lambda one: render_sarif(one.summary),
-        lambda one: render_screen(one.summary, (), 80).plain,
+        lambda report: render_sarif(report.summary),
+        lambda report: render_screen(report.summary, (), 80).plain,
     ):
         assert not re.search("(?i)not judged|no judge saw|asks a judge", text(report))
         assert re.search("(?i)not judged|no judge saw", text(asked_result))
@@ -240,11 +240,11 @@ def test_a_rubric_without_a_verdict_has_no_score():
     )
 
 
-@pytest.mark.parametrize("made", [render_comment, render_job_summary])
-def test_what_was_not_posted_is_in_sight(made):
-    assert LOST[0] in page(made(reports.first(), LOST)).text_content()
+@pytest.mark.parametrize("render", [render_comment, render_job_summary])
+def test_what_was_not_posted_is_in_sight(render):
+    assert LOST[0] in page(render(reports.first(), LOST)).text_content()
     assert LOST[0] not in "".join(
-        fold.text_content() for fold in page(made(reports.first(), LOST)).iter("details")
+        fold.text_content() for fold in page(render(reports.first(), LOST)).iter("details")
     )
 
 

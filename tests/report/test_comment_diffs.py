@@ -109,7 +109,7 @@ def section(path: str, rows: int, text: str = "some words of code") -> str:
     )
 
 
-def report_of(patch: str, findings: tuple[Finding, ...] = (), **more: object) -> Report:
+def report_of(patch: str, findings: tuple[Finding, ...] = (), **fields: object) -> Report:
     """The first round of a change with this patch."""
     files = []
     for path, part in sections_by_path(patch).items():
@@ -127,7 +127,7 @@ def report_of(patch: str, findings: tuple[Finding, ...] = (), **more: object) ->
         reports.links(head),
         patch,
         artifact="summary",
-        **more,
+        **fields,
     )
 
 

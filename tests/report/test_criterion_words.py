@@ -21,8 +21,8 @@ ZERO = "an amount of 0 is sent"
 TYPO = "the comment says COLUMN for COLUMNS"
 
 
-def defect(message, line, **more):
-    return finding(message, line, criterion="works", **more)
+def defect(message, line, **fields):
+    return finding(message, line, criterion="works", **fields)
 
 
 def remark(message, line):

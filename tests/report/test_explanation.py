@@ -29,9 +29,9 @@ OVERRIDE = Override(
 )
 
 
-def rows(outcome: str = "stands", **more: object) -> list[tuple[str, str]]:
+def rows(outcome: str = "stands", **fields: object) -> list[tuple[str, str]]:
     summary = looked(outcome)
-    return list(explanation_rows(Explanation(summary.findings[0], summary, QUESTION, **more)))
+    return list(explanation_rows(Explanation(summary.findings[0], summary, QUESTION, **fields)))
 
 
 def test_it_says_what_was_asked_what_it_rests_on_and_what_to_do():
@@ -83,9 +83,9 @@ def test_lines_that_intend_a_finding_are_shown_as_those_that_refute_it():
     assert ("", "intended by src/main.py:7: if not path:") in rows("intended")
 
 
-def explained(finding, **more) -> list[tuple[str, str]]:
+def explained(finding, **fields) -> list[tuple[str, str]]:
     summary = replace(looked("stands"), findings=(finding,))
-    return list(explanation_rows(Explanation(finding, summary, QUESTION, **more)))
+    return list(explanation_rows(Explanation(finding, summary, QUESTION, **fields)))
 
 
 STANDS = looked("stands").findings[0]

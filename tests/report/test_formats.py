@@ -30,23 +30,23 @@ HEAD = "abcdef0123456789abcdef0123456789abcdef01"
 HIDDEN = finding("The line 2 of this file holds a character.", line=2, path="a.py")
 
 
-def removed(**more):
+def removed(**fields):
     evidence = CheckedEvidence(
         path="src/a.py", line=9, end_line=9, quote="gone()", side="before", standing="holds"
     )
-    return finding("the check is gone", line=9, evidence=(evidence,), **more)
+    return finding("the check is gone", line=9, evidence=(evidence,), **fields)
 
 
-def log(made, *more) -> dict:
-    text = render_sarif(made, *more)
+def log(summary, *arguments) -> dict:
+    text = render_sarif(summary, *arguments)
     document = json.loads(text)
     SARIF.validate(document)
-    assert text == render_sarif(made, *more)
+    assert text == render_sarif(summary, *arguments)
     return document["runs"][0]
 
 
-def cases(made) -> dict[str, str]:
-    tree = etree.fromstring(render_junit(made).encode())
+def cases(summary) -> dict[str, str]:
+    tree = etree.fromstring(render_junit(summary).encode())
     JUNIT.assertValid(tree)
     for suite in tree:
         assert int(suite.get("tests")) == len(suite)
@@ -59,8 +59,8 @@ def cases(made) -> dict[str, str]:
     }
 
 
-def entries(made) -> list[dict]:
-    found_document = json.loads(render_code_quality(made))
+def entries(summary) -> list[dict]:
+    found_document = json.loads(render_code_quality(summary))
     for entry in found_document:
         wanted_names = {"description", "check_name", "fingerprint", "severity", "location"}
         assert entry.keys() - {"other_locations"} == wanted_names

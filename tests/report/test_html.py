@@ -314,7 +314,7 @@ def test_a_judged_criterion_folds_its_question_below_why_it_came_out_so() -> Non
 
 
 @pytest.mark.parametrize(
-    ("about", "shown"),
+    ("run_document", "meanings"),
     [
         ({"mode": "auto", "isolation": "none"},
          ["auto (nobody was asked before a stage)", "none (judges and agents only read an export of the files)"]),
@@ -327,13 +327,13 @@ def test_a_judged_criterion_folds_its_question_below_why_it_came_out_so() -> Non
     ],
 )  # fmt: skip
 def test_the_run_says_what_its_mode_and_isolation_mean(
-    about: dict[str, str], shown: list[str]
+    run_document: dict[str, str], meanings: list[str]
 ) -> None:
-    page = html.fromstring(render_body(View(summary(), about=about)))
+    page = html.fromstring(render_body(View(summary(), about=run_document)))
     facts = {
         name.text: name.getnext().text_content() for name in page.xpath("//section[@id='run']//dt")
     }
-    assert [facts["mode"], facts["isolation"]] == shown
+    assert [facts["mode"], facts["isolation"]] == meanings
 
 
 def test_a_finding_names_its_next_step_unless_people_let_it_pass() -> None:

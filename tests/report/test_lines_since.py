@@ -21,9 +21,9 @@ from vibe_gate.report.round_state import RoundState
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 
 
-def finding(line: int, end_line: int = 0, *, path: str = "a.py", **more: object) -> Finding:
+def finding(line: int, end_line: int = 0, *, path: str = "a.py", **fields: object) -> Finding:
     values = {"level": "failure", "criterion": "tidy", "message": "Untidy", "fingerprint": "f" * 16}
-    return Finding(path=path, line=line, end_line=max(line, end_line), **(values | more))
+    return Finding(path=path, line=line, end_line=max(line, end_line), **(values | fields))
 
 
 def quote(path: str, line: int, side: str = "after") -> CheckedEvidence:

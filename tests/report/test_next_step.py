@@ -41,7 +41,7 @@ from vibe_gate.report.round import first_round
 AGAIN = "review again; if that does not help, run vibe-gate doctor"
 
 
-def told_report(cause: Cause | UnsetType = UNSET, **more: object) -> Report:
+def told_report(cause: Cause | UnsetType = UNSET, **fields: object) -> Report:
     """A report whose criterion could not be decided for this cause; or, without one, whose judge
     said no.
     """
@@ -56,7 +56,7 @@ def told_report(cause: Cause | UnsetType = UNSET, **more: object) -> Report:
     summary = replace(
         summaries.summary(), outcome=outcome, exit_code=code, rubrics=(rubric,), findings=()
     )
-    return Report(replace(summary, **more), (), first_round((), "a" * 40), review="a1b2..c3d4")
+    return Report(replace(summary, **fields), (), first_round((), "a" * 40), review="a1b2..c3d4")
 
 
 @pytest.mark.parametrize(

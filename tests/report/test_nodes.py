@@ -390,12 +390,12 @@ def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "duration"),
     [(None, ""), (0, "0 ms"), (0.9994, "999 ms"), (0.9996, "1.0 s"), (59.94, "59.9 s"), (59.96, "1 min 0 s"),
      (3_599.6, "1 h 0 min"), (90_000, "25 h 0 min")],
 )  # fmt: skip
-def test_a_time_is_never_written_as_sixty_of_its_unit(value: float | None, shown: str) -> None:
-    assert format_seconds(value) == shown
+def test_a_time_is_never_written_as_sixty_of_its_unit(value: float | None, duration: str) -> None:
+    assert format_seconds(value) == duration
 
 
 @pytest.mark.slow

@@ -277,11 +277,11 @@ def test_a_comment_names_more_places_only_beyond_its_limit():
 
 
 @pytest.mark.parametrize(
-    "more", [{"criterion": "addressed"}, {"level": "notice", "second_look": REFUTED}]
+    "fields", [{"criterion": "addressed"}, {"level": "notice", "second_look": REFUTED}]
 )
-def test_a_page_asks_for_no_label_of_what_fails_no_criterion(more):
+def test_a_page_asks_for_no_label_of_what_fails_no_criterion(fields):
     assert "Next: fix it" in articles(report_of(spread_finding()))
-    assert "Next: fix it" not in articles(report_of(spread_finding(**more)))
+    assert "Next: fix it" not in articles(report_of(spread_finding(**fields)))
 
 
 def test_a_page_says_that_a_finding_counts_in_each_of_its_files():

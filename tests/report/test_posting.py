@@ -116,13 +116,13 @@ class Since:
     def brings(self, finding: Finding) -> bool:
         return not self.lines or finding.line in self.lines
 
-    def replaces(self, seen: ReportedFinding) -> bool:
-        return not self.lines or any(first in self.lines for _, first, _ in seen.places)
+    def replaces(self, reported: ReportedFinding) -> bool:
+        return not self.lines or any(first in self.lines for _, first, _ in reported.places)
 
 
 def say(
     github: LoopbackGitHub, environ, findings: Sequence[Finding], head: str = HEADS[0], *, name: str = "",
-    since=None, lines: bool = True, **wanted: object,
+    since=None, lines: bool = True, **fields: object,
 ) -> Posted:  # fmt: skip
     """One job's posting at this head, which is the pull request's newest."""
     github.pulls[7].head_sha = head
@@ -132,7 +132,7 @@ def say(
     with open_forge(
         github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
-        return post_report(replace(posting, **wanted), forge, report(findings, head, name))
+        return post_report(replace(posting, **fields), forge, report(findings, head, name))
 
 
 def ours(github: LoopbackGitHub) -> list[str]:
@@ -453,12 +453,12 @@ def test_a_finding_under_another_fingerprint_goes_on_in_its_thread(github, envir
     assert comment.resolved
 
 
-def spend(github, environ, head: str, usd: float, **more: object) -> str:
+def spend(github, environ, head: str, usd: float, **fields: object) -> str:
     """What the comment says after a run that cost so much."""
     github.pulls[7].head_sha = head
     base = report([finding(1)], head)
     cost = Cost(usd=usd, basis="known" if usd else "none")
-    told_copy = replace(base, summary=replace(base.summary, cost=cost), **more)
+    told_copy = replace(base, summary=replace(base.summary, cost=cost), **fields)
     with open_forge(
         github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:

@@ -39,7 +39,7 @@ from vibe_gate.report.round_state import (
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
 
-def found_finding(name: str, level: str = "failure", **more) -> Finding:
+def found_finding(name: str, level: str = "failure", **fields) -> Finding:
     values = {
         "path": "src/a.py",
         "line": 3,
@@ -47,14 +47,14 @@ def found_finding(name: str, level: str = "failure", **more) -> Finding:
         "criterion": "x",
         "message": f"finding {name}",
     }
-    return Finding(level=level, **{"fingerprint": name * 16} | values | more)
+    return Finding(level=level, **{"fingerprint": name * 16} | values | fields)
 
 
-def follow(before: Round, findings, head=B, touched=True, **more) -> Round:
+def follow(before: Round, findings, head=B, touched=True, **options) -> Round:
     def blocking(finding):
         return finding.level == "failure"
 
-    return next_round(before.state, findings, head, lambda _: touched, blocking, **more)
+    return next_round(before.state, findings, head, lambda _: touched, blocking, **options)
 
 
 def names(findings) -> str:
@@ -104,7 +104,7 @@ def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
 
 
 @pytest.mark.parametrize(
-    ("level", "touched", "new", "held"),
+    ("level", "touched", "new", "withheld"),
     [
         ("failure", False, "2", ""),
         ("warning", True, "2", ""),
@@ -112,7 +112,9 @@ def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
         ("notice", False, "", "2"),
     ],
 )
-def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(level, touched, new, held):
+def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(
+    level, touched, new, withheld
+):
     told_state = follow(
         first_round([found_finding("1")], A),
         [found_finding("1"), found_finding("2", level)],
@@ -120,7 +122,7 @@ def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(level, tou
     )
     assert (names(told_state.new), names(told_state.withheld), names(told_state.open)) == (
         new,
-        held,
+        withheld,
         "1",
     )
 
@@ -137,7 +139,7 @@ def test_what_nobody_could_look_for_is_not_fixed():
     told_state = follow(
         first_round([found_finding("1"), found_finding("2")], A),
         [],
-        answered=lambda seen: seen.fingerprint[0] == "1",
+        answered=lambda reported: reported.fingerprint[0] == "1",
     )
     assert (names(told_state.fixed), names(told_state.unanswered)) == ("1", "2")
     assert names(follow(told_state, [found_finding("2")], C).open) == "2"
@@ -145,14 +147,14 @@ def test_what_nobody_could_look_for_is_not_fixed():
 
 def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
     first = first_round([found_finding("1"), found_finding("2", line=8)], A)
-    told_state = follow(first, [], replaced=lambda seen: seen.line == 8)
+    told_state = follow(first, [], replaced=lambda reported: reported.line == 8)
     assert (names(told_state.fixed), names(told_state.unraised), told_state.unanswered) == (
         "2",
         "1",
         (),
     )
     assert load_state(dump_state(told_state.state)) == told_state.state
-    third = follow(told_state, [found_finding("1")], C, replaced=lambda seen: False)
+    third = follow(told_state, [found_finding("1")], C, replaced=lambda reported: False)
     assert (names(third.open), third.new, third.reappeared) == ("1", (), frozenset()), (
         "it is not called back"
     )
@@ -252,7 +254,7 @@ def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
 
 
 @pytest.mark.parametrize(
-    ("made", "answered"),
+    ("later_summary", "answered"),
     [
         (summary("pass"), True),
         (summary("fail"), True),
@@ -267,9 +269,9 @@ def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
         (summary("abstain", path="src/b.py"), False),
     ],
 )
-def test_a_run_can_tell_only_about_what_it_decided(made, answered):
+def test_a_run_can_tell_only_about_what_it_decided(later_summary, answered):
     before = first_round([found_finding("1")], A).state
-    assert answered_by(made, before)(before.findings[0]) is answered
+    assert answered_by(later_summary, before)(before.findings[0]) is answered
 
 
 @pytest.mark.parametrize(
@@ -448,11 +450,11 @@ def spoilt(valid: dict) -> st.SearchStrategy[dict]:
 @settings(deadline=None, max_examples=100)
 @given(
     document=spoilt(GOOD | {"number": 1_000_000}),
-    seen=st.lists(st.one_of(st.just(SEEN), spoilt(SEEN)), max_size=3),
+    reported=st.lists(st.one_of(st.just(SEEN), spoilt(SEEN)), max_size=3),
     head=st.sampled_from([A, B]),
 )
-def test_over_no_state_a_round_stumbles(document, seen, head):
-    state = load_state(packed(document | {"findings": seen}))
+def test_over_no_state_a_round_stumbles(document, reported, head):
+    state = load_state(packed(document | {"findings": reported}))
     if state is None:
         return
     local_findings = [found_finding("1"), found_finding("2", line=1 << 40, end_line=1 << 40)]
@@ -539,7 +541,7 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
 
 
 @pytest.mark.parametrize(
-    ("more", "waiver", "grounds", "is_overridden"),
+    ("fields", "waiver", "grounds", "is_overridden"),
     [
         ({"message": f"{SENTENCE} | bad"}, "", "", False),  # a judge can begin with the same words
         ({"waiver": SENTENCE}, SENTENCE, SENTENCE, True),  # of an older summary
@@ -558,9 +560,9 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
     ],
 )
 def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
-    more, waiver, grounds, is_overridden
+    fields, waiver, grounds, is_overridden
 ):
-    finding = found_finding("1", **{"level": "notice"} | more)
+    finding = found_finding("1", **{"level": "notice"} | fields)
     assert (queries.waiver_text(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
     assert queries.is_overridden(finding) is is_overridden
 
@@ -586,13 +588,13 @@ def test_who_approved_a_change_of_the_gate_is_an_account_and_no_words(finding, h
     assert sentences.policy_meaning(run.policy_changes[0], run) == meaning
 
 
-def quoting(name: str, *lines: str, **more) -> Finding:
+def quoting(name: str, *lines: str, **fields) -> Finding:
     """A judge's finding that quotes these lines of its file."""
     evidence = [
         CheckedEvidence(path="src/a.py", line=3, end_line=3, quote=line, standing="holds")
         for line in lines
     ]
-    return found_finding(name, evidence=tuple(evidence), basis="inferred", **more)
+    return found_finding(name, evidence=tuple(evidence), basis="inferred", **fields)
 
 
 def test_a_defect_of_which_other_lines_are_quoted_is_still_open_and_keeps_its_thread():

@@ -69,7 +69,7 @@ def test_outside_of_a_job_the_bundle_is_named_by_its_path_or_its_clone():
 
 
 @pytest.mark.parametrize(
-    ("report", "findings", "made"),
+    ("report", "findings", "patches"),
     [
         (job_report("summary"), "summary.json in the artifact", "made.patch in the artifact"),
         (job_report("full", is_uploaded=False), f"summary.json {FOLDER}", f"made.patch {FOLDER}"),
@@ -81,9 +81,9 @@ def test_outside_of_a_job_the_bundle_is_named_by_its_path_or_its_clone():
          "made.patch in the bundle"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_the_job_s_summary_is_said_to_be_where_it_is(report, findings, made):
+def test_what_does_not_fit_the_job_s_summary_is_said_to_be_where_it_is(report, findings, patches):
     places = places_beside_summary(report)
-    assert (places[""], places["the diffs of what agents changed"]) == (findings, made)
+    assert (places[""], places["the diffs of what agents changed"]) == (findings, patches)
     assert places["diff of a finding"] == places["the diffs of whole files"] == "the change itself"
 
 

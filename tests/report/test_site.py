@@ -34,30 +34,32 @@ FIRST = datetime(2026, 10, 5, 12, tzinfo=UTC)
 MARK = "0123456789abcdef"
 
 
-def entry(number: int, **more: Any) -> RunEntry:
+def entry(number: int, **fields: Any) -> RunEntry:
     at = FIRST + timedelta(days=number)
     values = {
         "outcome": "pass",
         "author": "human",
         "workflow": "review",
         "rubrics": (("quality", "pass"),),
-    } | more
+    } | fields
     return RunEntry(f"{at:%Y%m%dT%H%M%S}000Z-{number:08x}", HEAD, **values)
 
 
-def site_of(*made: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **more: Any) -> Site:
-    figures = {run.run_id: extract_figures(told_text) for run, told_text in made}
-    runs = sorted((run for run, _ in made), reverse=True)
+def site_of(
+    *runs_with_summaries: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **fields: Any
+) -> Site:
+    figures = {run.run_id: extract_figures(told_text) for run, told_text in runs_with_summaries}
+    runs = sorted((run for run, _ in runs_with_summaries), reverse=True)
     total = compute_statistics(runs, {}, lambda run: figures[run.run_id], labels)
-    title, people = more.pop("title", ""), more.pop("people", {})
+    title, people = fields.pop("title", ""), fields.pop("people", {})
     site_runs = (
         SiteRun(run, figures[run.run_id], title, person=people.get(run.run_id, "")) for run in runs
     )
-    return Site(tuple(site_runs), total, tuple(labels), **more)
+    return Site(tuple(site_runs), total, tuple(labels), **fields)
 
 
-def failed(mark: str = MARK, agent: str = "Claude Code", **more: Any) -> Summary:
-    found_finding = finding(criterion="types", fingerprint=mark, **more)
+def failed(mark: str = MARK, agent: str = "Claude Code", **fields: Any) -> Summary:
+    found_finding = finding(criterion="types", fingerprint=mark, **fields)
     bad = criterion("types", "fail", kind="judge")
     return summary(
         rubrics=(rubric(bad, outcome="fail"),), findings=(found_finding,),
@@ -66,10 +68,10 @@ def failed(mark: str = MARK, agent: str = "Claude Code", **more: Any) -> Summary
     )  # fmt: skip
 
 
-def label(right: bool, **more: Any) -> Label:
+def label(right: bool, **fields: Any) -> Label:
     values = {"ts": FIRST, "finding": MARK, "rubric": "quality", "criterion": "types", "by": "Ada", "digest": "",
               "source": "cli"}  # fmt: skip
-    return Label(right=right, **(values | more))
+    return Label(right=right, **(values | fields))
 
 
 def page_of(site: Site) -> html.HtmlElement:

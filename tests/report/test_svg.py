@@ -21,12 +21,12 @@ DAYS = (
 )
 
 
-def parsed(drawn: str) -> etree._Element:
-    return etree.fromstring(drawn)
+def parsed(svg: str) -> etree._Element:
+    return etree.fromstring(svg)
 
 
-def boxes(drawn: str) -> list[tuple[str, float]]:
-    return [(box.get("class"), float(box.get("height"))) for box in parsed(drawn).iter("rect")]
+def boxes(svg: str) -> list[tuple[str, float]]:
+    return [(box.get("class"), float(box.get("height"))) for box in parsed(svg).iter("rect")]
 
 
 def test_columns_are_as_high_as_their_figures_and_lead_to_what_they_count() -> None:

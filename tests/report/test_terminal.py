@@ -39,19 +39,19 @@ UNANSWERED = Vote(
 )
 
 
-def screen(made, notes=(), width=80, every=True) -> str:
-    return render_screen(made, notes, width, every=every).plain
+def screen(summary, notes=(), width=80, every=True) -> str:
+    return render_screen(summary, notes, width, every=every).plain
 
 
 NEITHER = Vote(outcome="not_applicable", said="not_applicable", reason="r")
 
 
-def first_line(made) -> str:
-    return screen(made, width=200).splitlines()[0]
+def first_line(summary) -> str:
+    return screen(summary, width=200).splitlines()[0]
 
 
 @pytest.mark.parametrize(
-    ("made", "line"),
+    ("run_summary", "line"),
     [
         (summary(), "✓ PASS · quality"),
         (failed(), "✗ FAIL · quality: errors-not-swallowed failed (must)"),
@@ -128,8 +128,8 @@ def first_line(made) -> str:
         (summary(rubrics=()), "· NOTHING REVIEWED · no rubric of the gate is for these files"),
     ],
 )
-def test_the_first_line_is_the_verdict_and_its_reason(made, line):
-    assert first_line(made) == line
+def test_the_first_line_is_the_verdict_and_its_reason(run_summary, line):
+    assert first_line(run_summary) == line
 
 
 def test_a_whole_screen():
@@ -301,7 +301,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
 
 
 @pytest.mark.parametrize(
-    ("made", "line"),
+    ("run_summary", "line"),
     [
         (summary(), "cost    none: no model was asked"),
         (
@@ -352,8 +352,8 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         ),
     ],
 )
-def test_it_says(made, line):
-    assert line in screen(made, width=200)
+def test_it_says(run_summary, line):
+    assert line in screen(run_summary, width=200)
 
 
 LONG = (

@@ -44,7 +44,7 @@ def attempt(
     return made_entries
 
 
-def session(*attempts: Sequence[SiteRun], **more) -> Site:
+def session(*attempts: Sequence[SiteRun], **fields) -> Site:
     runs = sorted(
         (run for attempt_entry in attempts for run in attempt_entry),
         key=lambda run: run.entry,
@@ -54,7 +54,7 @@ def session(*attempts: Sequence[SiteRun], **more) -> Site:
         tuple(runs),
         compute_statistics([run.entry for run in runs], {}, lambda entry: None),
         is_session=True,
-        **more,
+        **fields,
     )
 
 

@@ -11,7 +11,7 @@ from vibe_gate.report.markdown import escape_prose
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
         ("two\nlines\r\tand", "two\\nlines\\r\\tand"),
@@ -22,8 +22,8 @@ from vibe_gate.report.markdown import escape_prose
         ("line\u2028sep", "line\\u2028sep"),
     ],
 )
-def test_invisible_characters_become_escapes(text, shown):
-    assert safe(text) == shown
+def test_invisible_characters_become_escapes(text, escaped):
+    assert safe(text) == escaped
 
 
 @pytest.mark.slow

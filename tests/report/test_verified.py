@@ -34,7 +34,7 @@ def test_unsigned_is_said_once():
 
 
 @pytest.mark.parametrize(
-    ("status", "why", "commands", "below"),
+    ("status", "reason", "commands", "below"),
     [
         (
             "stale",
@@ -53,10 +53,10 @@ def test_unsigned_is_said_once():
         ("failed", "the review failed", (), ["the review failed"]),
     ],
 )
-def test_a_long_reason_has_several_lines_and_each_command_one(status, why, commands, below):
-    found_result = verified(CommitStatus(status, why, commands=commands))
+def test_a_long_reason_has_several_lines_and_each_command_one(status, reason, commands, below):
+    found_result = verified(CommitStatus(status, reason, commands=commands))
     assert render_commit_status(*found_result.commits[0])[1 : 1 + len(below)] == [
         f"    {line}" for line in below
     ]
     document = build_verify_document(found_result)["commits"][0]
-    assert (document["why"], document["next"]) == (why, list(commands))
+    assert (document["why"], document["next"]) == (reason, list(commands))

@@ -42,17 +42,17 @@ def write(
     attack: str = "",
     voided: bool = False,
     spread: bool = False,
-    **about: object,
+    **run_fields: object,
 ) -> Path:
     """A failed run with a finding in its second file, kept below `root`; its bundle.
 
     `calls` tool calls of an agent follow a judge's turn; the fifth is refused. The judge's answer
     is `voided`: it does not count. The first finding is `spread`: it has two more places, one in the
     first file. `attack` stands in names, contents, messages and results.
-    `about` is more of run.json.
+    `run_fields` are further ones of run.json.
     """
     run = open_store(root, OneSecretRedactor(), Clock(7)).begin(
-        KEY, START, {"workflow": "review", "prompt": attack, **about}
+        KEY, START, {"workflow": "review", "prompt": attack, **run_fields}
     )
     told_entries, patch, edits = [], b"", lines // EVERY
     for number in range(files):
@@ -126,10 +126,10 @@ def _contents(number: int, lines: int, attack: str) -> tuple[str, str]:
 
 
 def _patch(path: str, before: str, after: str) -> bytes:
-    def cut(text: str) -> list[str]:
+    def split_lines(text: str) -> list[str]:
         return [f"{line}\n" for line in text.split("\n")[:-1]]
 
-    hunks = difflib.unified_diff(cut(before), cut(after), f"a/{path}", f"b/{path}")
+    hunks = difflib.unified_diff(split_lines(before), split_lines(after), f"a/{path}", f"b/{path}")
     return f"diff --git a/{path} b/{path}\nindex 1111111..2222222 100644\n{''.join(hunks)}".encode()
 
 

@@ -69,7 +69,7 @@ def _run(alphabet: str) -> Callable[[Lot, str], str]:
     return lambda lot, length: lot.run(alphabet, int(length))
 
 
-def _prose(lot: Lot, given: str = "") -> str:
+def _prose(lot: Lot, text: str = "") -> str:
     return " ".join(lot.one_of(_PROSE) for _ in range(12)).capitalize() + "."
 
 

@@ -98,7 +98,7 @@ def test_a_key_has_one_value_in_every_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rest"),
+    ("text", "remaining"),
     [
         (
             '{"key": "' + "\\n".join(KEY[:-2]) + '", "next": "value"}',
@@ -120,8 +120,8 @@ def test_a_key_has_one_value_in_every_form() -> None:
         (f"a\n{BEGIN}\n{BODY[0]}\nb", "a\n\nb"),
     ],
 )
-def test_a_key_ends_with_its_end_line_or_its_string(text: str, rest: str) -> None:
-    assert left_of(text) == rest
+def test_a_key_ends_with_its_end_line_or_its_string(text: str, remaining: str) -> None:
+    assert left_of(text) == remaining
 
 
 @pytest.mark.parametrize("between", ["\n", " ", '",\n    "'])

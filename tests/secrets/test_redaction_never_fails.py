@@ -56,11 +56,11 @@ def test_any_text_is_redacted_and_no_character_is_cut(text: str) -> None:
 
 @settings(deadline=None)
 @given(TEXTS, st.binary(max_size=20))
-def test_any_bytes_are_redacted_and_utf_8_stays_utf_8(text: str, more: bytes) -> None:
+def test_any_bytes_are_redacted_and_utf_8_stays_utf_8(text: str, middle: bytes) -> None:
     data = text.encode("utf-8", "surrogatepass")
     for redactor in REDACTORS:
         assert not is_utf8(data) or is_utf8(redactor.data(data))
-        redactor.data(data + more + data)
+        redactor.data(data + middle + data)
         redactor.data(text.encode("utf-16-le", "surrogatepass"))
 
 
@@ -73,10 +73,10 @@ def test_any_bytes_are_redacted_and_utf_8_stays_utf_8(text: str, more: bytes) ->
     )
 )
 def test_any_json_is_redacted_and_no_member_is_lost(value: object) -> None:
-    def members(one: object) -> int:
-        if isinstance(one, dict):
-            return len(one) + sum(map(members, one.values()))
-        return sum(map(members, one)) if isinstance(one, list) else 0
+    def members(member: object) -> int:
+        if isinstance(member, dict):
+            return len(member) + sum(map(members, member.values()))
+        return sum(map(members, member)) if isinstance(member, list) else 0
 
     for redactor in REDACTORS:
         assert members(redactor.value(value)) == members(value)

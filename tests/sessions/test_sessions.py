@@ -45,7 +45,7 @@ def key(workspace: Path, session_id: str = FIRST) -> dict[str, str]:
     return {"project_key": sdk_project_key(workspace), "session_id": session_id}
 
 
-def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, **more):
+def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, **fields):
     parent = ID.format(100 + number - 1) if number > 1 else None
     message = {"role": kind, "content": [{"type": "text", "text": text}]}
     details = {
@@ -59,7 +59,7 @@ def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, *
         **details,
         "timestamp": "2026-01-02T03:04:05.678Z",
         "message": message,
-        **more,
+        **fields,
     }
 
 
@@ -96,11 +96,13 @@ def messages(root: Path) -> Path:
 def test_the_sdks_conformance_suite_is_green(tmp_path):
     number = count()
 
-    def fresh():
+    def create_store():
         return opened(sessions_in(tmp_path / str(next(number)), Redactor({})), tmp_path)
 
     asyncio.run(
-        run_session_store_conformance(fresh, skip_optional=frozenset({"list_session_summaries"}))
+        run_session_store_conformance(
+            create_store, skip_optional=frozenset({"list_session_summaries"})
+        )
     )
 
 
