@@ -44,6 +44,7 @@ __all__ = [
     "CheckInput",
     "CheckResult",
     "CheckResults",
+    "Gate",
     "run_check",
     "run_checks",
 ]
@@ -177,10 +178,8 @@ def run_check(input: CheckInput) -> CheckResult:
     else:
         options = check.options()
     excluded = options.exclude if isinstance(options, Excluding) else ()
-    names_definitions = any(
-        glob.lstrip("/").startswith(DEFINITIONS) for glob in input.criterion.paths
-    )
-    if not names_definitions:
+    globs = [glob.lstrip("/") for glob in input.criterion.paths]
+    if not any(glob.startswith(DEFINITIONS) for glob in globs):
         excluded += check.leaves_out
     files = input.selected(excluded)
     if check.of_text:
@@ -236,27 +235,13 @@ def run_checks(
         conduct: Gives what agents did; it is asked only if a check wants to know.
         suggest: As of CheckInput.
     """
-    change, gate, node = facts.change, facts.gate, facts.checks_node
+    node = facts.checks_node
     results: dict[tuple[str, str], CriterionResult] = {}
     raised_by: dict[RawFinding, list[str]] = {}
-    commands = _Commands(change, repository, run)
-    make_input = partial(
-        CheckInput,
-        change=change,
-        read=repository.read,
-        is_binary=repository.is_binary,
-        policy=gate.file.policy.block,
-        redact=run.redactor.text,
-        conduct=conduct,
-        record=facts.record,
-        suggest=suggest,
-        gitleaks=gate.gitleaks,
-        read_path=lambda path: repository.tree(change.after).read(path),
-    )
-    answers = _CheckAnswers(gate, run, commands, make_input)
-    run.record.event(
-        "node.added", node, kind="checks", config=plain(_config_of(facts)), **facts.node_fields
-    )
+    commands = _Commands(facts.change, repository, run)
+    answers = _CheckAnswers(facts, repository, run, commands, conduct, suggest=suggest)
+    config = plain(_config_of(facts))
+    run.record.event("node.added", node, kind="checks", config=config, **facts.node_fields)
     run.record.event("node.status", node, status="RUNNING")
     for rubric in facts.rubrics:
         for criterion in rubric.check_criteria:
@@ -288,15 +273,30 @@ class _CheckAnswers:
 
     def __init__(
         self,
-        gate: Gate,
+        facts: Facts,
+        repository: Repository,
         run: RunContext,
         commands: _Commands,
-        make_input: Callable[..., CheckInput],
+        conduct: Callable[[], Sequence[Conduct]],
+        *,
+        suggest: bool,
     ) -> None:
-        self._gate = gate
+        self._gate = facts.gate
         self._run = run
         self._commands = commands
-        self._make_input = make_input
+        self._make_input = partial(
+            CheckInput,
+            change=facts.change,
+            read=repository.read,
+            is_binary=repository.is_binary,
+            policy=facts.gate.file.policy.block,
+            redact=run.redactor.text,
+            conduct=conduct,
+            record=facts.record,
+            suggest=suggest,
+            gitleaks=facts.gate.gitleaks,
+            read_path=lambda path: repository.tree(facts.change.after).read(path),
+        )
         self._by_question: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
 
     def of(self, rubric: Rubric, criterion: Criterion) -> CheckResult:

@@ -211,16 +211,16 @@ def _what_is_new(
     """
     remarks_now = _count_remarks(command_run.output, options.output)
     if (command_run.exit_code or 0) < 0 or command_run.dropped:
-        return (
-            remarks_now,
-            " Its output is not whole, so it cannot be compared with the one before the change.",
+        comparison = (
+            " Its output is not whole, so it cannot be compared with the one before the change."
         )
+        return remarks_now, comparison
     before = input.run_command(input.criterion.command or (), options.timeout_s, "before")
     if before.exit_code is None:
-        return (
-            remarks_now,
-            f" Before the change it gave no answer ({before.failure}), so this counts as new.",
+        comparison = (
+            f" Before the change it gave no answer ({before.failure}), so this counts as new."
         )
+        return remarks_now, comparison
     new = remarks_now - _count_remarks(before.output, options.output)
     if before.exit_code != command_run.exit_code:
         return new, f" Before the change its exit code is {before.exit_code}."

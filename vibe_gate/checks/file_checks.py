@@ -118,25 +118,25 @@ def required_companion(input: CheckInput, options: CompanionOptions, files: File
     """Where one set of files changes, the other gains something too; a companion's deletion is no
     companion.
     """
-    companions = [
-        file for file in input.change.files if paths.matches_any_glob(file.path, options.companion)
-    ]
+    companions: list[FileDiff] = []
+    grown: list[str] = []
+    for file in input.change.files:
+        if not paths.matches_any_glob(file.path, options.companion):
+            continue
+        companions.append(file)
+        if file.after is not None and (file.added or file.binary):
+            grown.append(file.shown_path)
     changed = [file for file in files if file not in companions and file.touches(options.changed)]
     if not changed:
         return CheckResult(
             "not_applicable", f"No changed file matches {list_names(options.changed)}."
         )
-    grown: list[str] = []
-    for file in companions:
-        if file.after is not None and (file.added or file.binary):
-            grown.append(file.shown_path)
+    count = counted(len(changed), "file")
     if grown:
-        return CheckResult(
-            "pass", f"{counted(len(changed), 'file')} changed together with {list_names(grown)}."
-        )
+        return CheckResult("pass", f"{count} changed together with {list_names(grown)}.")
     missing = list_names(options.companion, 3)
     message = options.message or f"Changed without a change in {missing}"
-    reason = f"{counted(len(changed), 'file')} changed without an addition in {missing}."
+    reason = f"{count} changed without an addition in {missing}."
     return failed(input, reason, [Hit(message, file.shown_path) for file in changed])
 
 

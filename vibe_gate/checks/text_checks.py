@@ -300,12 +300,22 @@ def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) ->
         characters = invisible(line.text, file_start=line.number == 1)
         if not characters:
             continue
-        counts = Counter(f"{character.kind} {character.name}" for character in characters)
-        kinds = list_names((f"{name} ({count})" for name, count in counts.most_common()), most=2)
         beginning = "Contains" if line.number else "The name contains"
-        positions = {character.position for character in characters}
-        plain = "".join(char for at, char in enumerate(line.text) if at not in positions)
-        yield line.hit(f"{beginning} {kinds}.", characters[0].position, line.repaired(plain))
+        message = f"{beginning} {_count_kinds(characters)}."
+        plain_text = _without_characters(line.text, characters)
+        yield line.hit(message, characters[0].position, line.repaired(plain_text))
+
+
+def _count_kinds(characters: Iterable[Invisible]) -> str:
+    """The two kinds of which there are most, with their numbers."""
+    counts = Counter(f"{character.kind} {character.name}" for character in characters)
+    names = [f"{name} ({count})" for name, count in counts.most_common()]
+    return list_names(names, most=2)
+
+
+def _without_characters(text: str, characters: Iterable[Invisible]) -> str:
+    positions = {character.position for character in characters}
+    return "".join(char for at, char in enumerate(text) if at not in positions)
 
 
 def _new_names(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
