@@ -139,3 +139,19 @@ def test_labelled_cases_alone_are_left_out_of_a_search(three_commits: Bench) -> 
     with three_commits.open() as repository:
         lines = repository.search(repository.tree_of(repository.head()), ["needle"]).lines
     assert {line.path for line in lines} == set(NAMES)
+
+
+def test_a_word_is_found_whatever_is_searched_beside_it(bench: Bench) -> None:
+    lines = ["foo", "foo2", "a_foo", "foo-bar2", "foo-bar", "x$foo", "$foo", "a.b", "axb", "(foo)"]
+    bench.write("a.py", "\n".join([*lines, ""]))
+    bench.commit("words")
+    with bench.open() as repository:
+        tree = repository.tree_of(repository.head())
+
+        def found(*words: str) -> list[str]:
+            return [line.text.decode() for line in repository.search(tree, words).lines]
+
+        assert found("foo") == ["foo", "foo-bar2", "foo-bar", "x$foo", "$foo", "(foo)"]
+        assert found("foo", "foo-bar") == found("foo")
+        assert found("foo-bar", "a.b") == ["foo-bar", "a.b"]
+        assert found("$foo", "foo2") == ["foo2", "$foo"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vibe_gate.checks.tests_kept import TEST_FILES
@@ -32,8 +31,7 @@ def is_test(path: str) -> bool:
     """Whether a test runner would look for tests in a file of that name, or its folder says so."""
     if paths.matches_any_glob(path, TEST_FILES):
         return True
-    folders = PurePosixPath(path).parts[:-1]
-    return is_code(path) and not TEST_FOLDERS.isdisjoint(folder.lower() for folder in folders)
+    return is_code(path) and not TEST_FOLDERS.isdisjoint(path.lower().split("/")[:-1])
 
 
 class NamedLines:
