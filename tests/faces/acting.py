@@ -44,7 +44,7 @@ EXAMPLES = ROOT / "examples" / "workflows"
 PINNED = re.compile(r"uses: ([\w.-]+/[\w.-]+)((?:/[\w.-]+)*)@([0-9a-f]{40}) # v\d+\.\d+\.\d+")
 OURS = "@".join(
     next(
-        one for one in PINNED.findall((EXAMPLES / "simple.yml").read_text()) if one[0] == REPOSITORY
+        pin for pin in PINNED.findall((EXAMPLES / "simple.yml").read_text()) if pin[0] == REPOSITORY
     )[::2]
 )
 """This project's own action, as the examples name it."""
@@ -96,7 +96,7 @@ class Job:
     def artifacts(self) -> Path:
         return self.records / "artifacts"
 
-    def given(self, action: str) -> list[dict[str, Any]]:
+    def inputs_of(self, action: str) -> list[dict[str, Any]]:
         """The inputs of each use of this stand-in."""
         path = self.records / f"{action}.ndjson"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -124,13 +124,15 @@ def environment(shared: Path, environ: Mapping[str, str]) -> Path:
     with (shared / "vibe-gate-environment.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (agent / "venv").exists():
-            outputs, keyed = (found(shared, environ, **more)[2] for more in ({}, KEYED))
-            done = build(checks, environ, key=outputs["key"], python=outputs["python"])
-            assert done.returncode == 0, done.stdout + done.stderr
+            outputs, keyed = (
+                run_find_step(shared, environ, **variables)[2] for variables in ({}, KEYED)
+            )
+            installation = build(checks, environ, key=outputs["key"], python=outputs["python"])
+            assert installation.returncode == 0, installation.stdout + installation.stderr
             # The jobs link to this one, and so do not compile it either.
             loaded = "import github3, pydantic, pygit2, rich.console, rich.markdown, vibe_gate.run.review"
             subprocess.run([checks / "venv" / "bin" / "python", "-c", loaded], check=True, cwd="/")
-            (checks / "said").write_text(done.stdout)
+            (checks / "said").write_text(installation.stdout)
             subprocess.run(["cp", "-al", checks, agent], check=True)
             ready = agent / "venv" / "vibe-gate-ready"
             ready.unlink()
@@ -140,13 +142,17 @@ def environment(shared: Path, environ: Mapping[str, str]) -> Path:
     return place
 
 
-def found(place: Path, environ: Mapping[str, str], **more: str) -> tuple[int, str, dict[str, str]]:
+def run_find_step(
+    place: Path, environ: Mapping[str, str], **variables: str
+) -> tuple[int, str, dict[str, str]]:
     """The first step: its exit code, what it says, its outputs."""
     outputs = place / "outputs"
     outputs.unlink(missing_ok=True)
-    done = run_step("find", environ, RUNNER_TEMP=str(place), GITHUB_OUTPUT=str(outputs), **more)
+    result = run_step(
+        "find", environ, RUNNER_TEMP=str(place), GITHUB_OUTPUT=str(outputs), **variables
+    )
     lines = outputs.read_text().splitlines() if outputs.exists() else []
-    return done.returncode, done.stdout, dict(line.split("=", 1) for line in lines)
+    return result.returncode, result.stdout, dict(line.split("=", 1) for line in lines)
 
 
 def build(
@@ -178,22 +184,22 @@ def shorten(lock: Path) -> None:
     )
 
 
-def wheel(folder: Path, built: Path, more: bytes = b"") -> Path:
+def wheel(folder: Path, built: Path, extra_bytes: bytes = b"") -> Path:
     """That package's wheel in this folder, with these bytes too many."""
     folder.mkdir(parents=True, exist_ok=True)
     original = next((built / "vibe-gate-checks" / "wheels").glob("tomli_w-*.whl"))
-    (folder / original.name).write_bytes(original.read_bytes() + more)
+    (folder / original.name).write_bytes(original.read_bytes() + extra_bytes)
     return folder / original.name
 
 
 def run_step(
-    step: str, environ: Mapping[str, str], script: Path = INSTALL / "step.sh", **more: str
+    step: str, environ: Mapping[str, str], script: Path = INSTALL / "step.sh", **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """One step of the Action by itself."""
     return subprocess.run(
         ["bash", str(script), step],
-        env={**environ, "RUNNER_OS": "Linux", "RUNNER_ARCH": "X64", **more},
-        cwd=more.get("GITHUB_WORKSPACE", "/"),
+        env={**environ, "RUNNER_OS": "Linux", "RUNNER_ARCH": "X64", **variables},
+        cwd=variables.get("GITHUB_WORKSPACE", "/"),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -272,7 +278,7 @@ class Runner:
             argv += ["--secret", f"{name}={value}"]
         for name, folder in self._local(checkout / workflow).items():
             argv += ["--local-repository", f"{name}={folder}"]
-        done = subprocess.run(
+        process = subprocess.run(
             argv,
             cwd=checkout,
             env=self.environ,
@@ -282,24 +288,24 @@ class Runner:
             timeout=240,
         )
         shutil.rmtree(machine, ignore_errors=True)  # half a gigabyte of links to the environment
-        return Job(done.returncode, done.stdout + done.stderr, self.records)
+        return Job(process.returncode, process.stdout + process.stderr, self.records)
 
     def _local(self, workflow: Path) -> dict[str, Path]:
         """Every action that is used, to the folder that stands in for it."""
-        found = {OURS: self.action}
+        folders = {OURS: self.action}
         for text in (workflow.read_text(), (self.action / "action.yml").read_text()):
             for repository, folder, commit in PINNED.findall(text):
                 if repository == REPOSITORY:
                     continue
-                found[f"{repository}@{commit}"] = self._stand_in(repository, folder)
-        return found
+                folders[f"{repository}@{commit}"] = self._stand_in(repository, folder)
+        return folders
 
     def _stand_in(self, repository: str, folder: str) -> Path:
-        known = STAND_INS.get(repository + folder) or STAND_INS.get(repository)
+        stand_in = STAND_INS.get(repository + folder) or STAND_INS.get(repository)
         root = self.place / "stand-ins" / repository
-        if known is not None:
+        if stand_in is not None:
             name = (folder or repository).rsplit("/", 1)[-1]
-            inputs = ", ".join(f"{given}: {{}}" for given in known[1:])
+            inputs = ", ".join(f"{input_name}: {{}}" for input_name in stand_in[1:])
             target = root / folder.lstrip("/")
             target.mkdir(parents=True, exist_ok=True)
             text = SAY.format(

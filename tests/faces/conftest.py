@@ -12,8 +12,8 @@ import pytest
 from acting import environment
 from command import Done, vibe_gate
 from contract.github import LoopbackGitHub, loopback_github
-from faces.jobs import Project, project
-from hooked import Hooked, again, judged_by, put_in
+from faces.jobs import Project, make_project
+from hooked import Hooked, copy_template, judged_by, put_in
 from program import repository
 
 
@@ -50,8 +50,8 @@ def built(tmp_path_factory: pytest.TempPathFactory, ambient: dict[str, str]) -> 
     """The Action's environments by name, made once for all workers: `wheels`, `venv`, and what was
     `said`.
     """
-    own = tmp_path_factory.getbasetemp()
-    return environment(own.parent if "PYTEST_XDIST_WORKER" in ambient else own, ambient)
+    base = tmp_path_factory.getbasetemp()
+    return environment(base.parent if "PYTEST_XDIST_WORKER" in ambient else base, ambient)
 
 
 @pytest.fixture
@@ -63,31 +63,37 @@ def repo(tmp_path: Path) -> Path:
 @pytest.fixture
 def bundles(environ: dict[str, str]) -> Callable[..., Done]:
     """Runs `vibe-gate bundles ...` in a folder."""
-    return lambda cwd, *argv, **more: vibe_gate(
-        "bundles", *argv, cwd=cwd, environ={**environ, **more}
+    return lambda cwd, *argv, **variables: vibe_gate(
+        "bundles", *argv, cwd=cwd, environ={**environ, **variables}
     )
 
 
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where repositories stand that tests copy."""
-    return tmp_path_factory.mktemp("kept")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the repositories that tests copy."""
+    return tmp_path_factory.mktemp("templates")
 
 
 @pytest.fixture
-def plain(kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
+def plain(templates: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with the built-in gate at its commits."""
-    return again(
-        kept / "plain", tmp_path / "repository", environ, lambda here: put_in(here, "install git")
+    return copy_template(
+        templates / "plain",
+        tmp_path / "repository",
+        environ,
+        lambda repository: put_in(repository, "install git"),
     )
 
 
 @pytest.fixture
-def judging(kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
+def judging(templates: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with a gate whose only criterion is a judge's."""
-    made = kept / "judging"
-    return again(
-        made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here), "install git")
+    template = templates / "judging"
+    return copy_template(
+        template,
+        tmp_path / "repository",
+        environ,
+        lambda repository: put_in(judged_by(repository), "install git"),
     )
 
 
@@ -99,6 +105,6 @@ def github() -> Iterator[LoopbackGitHub]:
 
 
 @pytest.fixture
-def made(tmp_path: Path, environ: dict[str, str], github: LoopbackGitHub) -> Project:
+def project(tmp_path: Path, environ: dict[str, str], github: LoopbackGitHub) -> Project:
     """A project whose gate needs no model, and its origin at that GitHub."""
-    return project(tmp_path, environ, github)
+    return make_project(tmp_path, environ, github)

@@ -51,8 +51,8 @@ def merge_group(base: str, head: str, number: int = 7) -> dict[str, Any]:
     return {"action": "checks_requested", "repository": repository(), "merge_group": group}
 
 
-def push(before: str, after: str, ref: str = "refs/heads/main", **more: Any) -> dict[str, Any]:
-    return {"repository": repository(), "ref": ref, "before": before, "after": after} | more
+def push(before: str, after: str, ref: str = "refs/heads/main", **fields: Any) -> dict[str, Any]:
+    return {"repository": repository(), "ref": ref, "before": before, "after": after} | fields
 
 
 def dispatch(ref: str = "refs/heads/topic") -> dict[str, Any]:
@@ -75,17 +75,17 @@ def workflow_run(
     }
 
 
-def issue_comment(comment: int, said: str, number: int = 7) -> dict[str, Any]:
+def issue_comment(comment: int, body: str, number: int = 7) -> dict[str, Any]:
     """As GitHub sends it; what it says of the author and his association is never read."""
     user = {"login": "octocat", "type": "User", "site_admin": True}
     said_by = {"user": user, "author_association": "OWNER"}
-    told = {"id": comment, "body": said, **said_by}
+    fields = {"id": comment, "body": body, **said_by}
     return {"action": "created", "repository": repository(), "issue": {"number": number, "pull_request": {"url": ""}},
-            "comment": told}  # fmt: skip
+            "comment": fields}  # fmt: skip
 
 
 def runner(
-    folder: Path, name: str, event: object, environ: Mapping[str, str], **more: str
+    folder: Path, name: str, event: object, environ: Mapping[str, str], **variables: str
 ) -> dict[str, str]:
     """The environment of a job; its files are below `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,12 +107,12 @@ def runner(
         "GITHUB_OUTPUT": str(folder / "output"),
         "GITHUB_STEP_SUMMARY": str(folder / "summary"),
         "RUNNER_TEMP": str(folder / "temp"),
-    } | more
+    } | variables
 
 
 def outputs(folder: Path) -> dict[str, str]:
     """The outputs that a step set, as the runner reads them."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     lines = iter((folder / "output").read_text().split("\n"))
     for line in lines:
         if not line:
@@ -121,5 +121,5 @@ def outputs(folder: Path) -> dict[str, str]:
         value = []
         while (inner := next(lines)) != mark:
             value.append(inner)
-        found[name] = "\n".join(value)
-    return found
+        values[name] = "\n".join(value)
+    return values

@@ -53,9 +53,9 @@ def run_manager(repository: Hooked, *words: str) -> Done:
     program = PROGRAMS[name]
     if program is None or not Path(program).exists():
         pytest.skip(f"{name} is not installed here (npm and the extra `test` bring it)")
-    done = repository.run(program, *arguments)
-    assert done.code == 0, done.text
-    return done
+    result = repository.run(program, *arguments)
+    assert result.code == 0, result.text
+    return result
 
 
 def _begin_pre_commit(name: str) -> Callable[[Hooked], None]:
@@ -86,8 +86,8 @@ def _begin_husky(repository: Hooked) -> None:
 
 def _obey_husky(repository: Hooked, advice: str) -> None:
     loop = advice.partition("commit .husky:\n")[2]
-    done = repository.run("sh", "-c", loop)
-    assert (done.code, done.text) == (0, "")
+    result = repository.run("sh", "-c", loop)
+    assert (result.code, result.text) == (0, "")
 
 
 _OWN_COMMAND = "pre-commit:\n  commands:\n    own: {run: echo mine}\n"
@@ -115,8 +115,8 @@ def _obey_simple(repository: Hooked, advice: str) -> None:
     file = repository.path / "package.json"
     document = json.loads(file.read_text())
     added = json.loads("{" + block + "}")["simple-git-hooks"]
-    own = document["simple-git-hooks"].get("pre-commit")
-    added["pre-commit"] = f"{own} && {added['pre-commit']}"
+    command = document["simple-git-hooks"].get("pre-commit")
+    added["pre-commit"] = f"{command} && {added['pre-commit']}"
     document["simple-git-hooks"] = added
     file.write_text(json.dumps(document))
     run_manager(repository, "simple-git-hooks")

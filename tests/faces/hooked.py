@@ -58,7 +58,7 @@ class Hooked:
     more: dict[str, str] = field(default_factory=dict)
 
     def run(self, *argv: str, stdin: str = "", **environ: str) -> Done:
-        done = subprocess.run(
+        process = subprocess.run(
             argv,
             cwd=self.path,
             env={**self.environ, **self.more, **environ},
@@ -68,13 +68,13 @@ class Hooked:
             text=True,
             timeout=250,
         )
-        return Done(done.returncode, done.stdout)
+        return Done(process.returncode, process.stdout)
 
     def git(self, *argv: str, stdin: str = "", **environ: str) -> str:
         """Run git, which must succeed; what it and its hooks said."""
-        done = self.run("git", *argv, stdin=stdin, **environ)
-        assert done.code == 0, done.text
-        return done.text.rstrip("\n")
+        result = self.run("git", *argv, stdin=stdin, **environ)
+        assert result.code == 0, result.text
+        return result.text.rstrip("\n")
 
     def write(self, **files: str) -> None:
         for name, text in files.items():
@@ -86,7 +86,7 @@ class Hooked:
     def judged(self) -> set[str]:
         """Trees that have a bundle here."""
         folder = self.path / ".vibe-artifacts"
-        names = [found.name for found in folder.iterdir()] if folder.is_dir() else []
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return {name.removeprefix("tree-") for name in names if name.startswith("tree-")}
 
     def records(self) -> list[dict[str, Any]]:
@@ -122,44 +122,47 @@ def at(path: Path, environ: dict[str, str]) -> Hooked:
     is forked.
     """
     programs = os.pathsep.join([str(forked.programs()), str(BIN), environ["PATH"]])
-    here = Hooked(path, {**environ, "PATH": programs, "GIT_EDITOR": "true"})
-    here.more["PRE_COMMIT_HOME"] = here.more["PREK_HOME"] = str(path.parent / "frameworks")
-    return here
+    repository = Hooked(path, {**environ, "PATH": programs, "GIT_EDITOR": "true"})
+    repository.more["PRE_COMMIT_HOME"] = repository.more["PREK_HOME"] = str(
+        path.parent / "frameworks"
+    )
+    return repository
 
 
 def started(path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with one commit of three files, and no hooks yet."""
     path.mkdir(parents=True)
-    here = at(path, environ)
-    here.git("init", "-q")
-    here.write(a="".join(f"line {n}\n" for n in range(30)), b="b\n", c="c\n")
-    here.git("add", "-A")
-    here.git("commit", "-q", "-m", "start")
-    return here
+    repository = at(path, environ)
+    repository.git("init", "-q")
+    repository.write(a="".join(f"line {n}\n" for n in range(30)), b="b\n", c="c\n")
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "start")
+    return repository
 
 
-def again(
-    made: Path, path: Path, environ: dict[str, str], finish: Callable[[Hooked], object]
+def copy_template(
+    template: Path, path: Path, environ: dict[str, str], finish: Callable[[Hooked], object]
 ) -> Hooked:
-    """A copy of what `finish` makes of a started repository; it is made at `made` once, for
+    """A copy of what `finish` makes of a started repository; that is made at `template` once, for
     hundreds of tests.
     """
-    if not made.exists():
-        finish(started(made, environ))
-    shutil.copytree(made, path, symlinks=True)
-    here = at(path, environ)
-    here.git("update-index", "-q", "--refresh")  # the copies have other inodes than the index knows
-    return here
+    if not template.exists():
+        finish(started(template, environ))
+    shutil.copytree(template, path, symlinks=True)
+    repository = at(path, environ)
+    # The copies have other inodes than the index knows.
+    repository.git("update-index", "-q", "--refresh")
+    return repository
 
 
-def judged_by(here: Hooked, rubric: str = JUDGED) -> Hooked:
+def judged_by(repository: Hooked, rubric: str = JUDGED) -> Hooked:
     """Commit a gate with this rubric alone."""
-    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
-    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
-    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(rubric)
-    here.git("add", "-A")
-    here.git("commit", "-q", "-m", "gate")
-    return here
+    (repository.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (repository.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (repository.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(rubric)
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "gate")
+    return repository
 
 
 def local_config() -> str:
@@ -178,16 +181,18 @@ def local_config() -> str:
     return f"repos:\n  - repo: local\n    hooks:\n{indented}"
 
 
-def put_in(here: Hooked, way_in: str) -> Hooked:
+def put_in(repository: Hooked, way_in: str) -> Hooked:
     """Put the gate at this repository's commits."""
     if way_in == "install git":
-        done = vibe_gate("install", "git", cwd=here.path, environ=here.environ | here.more)
-        assert done.code == 0, done.err
-        return here
-    (here.path / ".pre-commit-config.yaml").write_text(local_config())
-    here.git("add", "-A")
-    here.git("commit", "-q", "-m", "hooks")
+        result = vibe_gate(
+            "install", "git", cwd=repository.path, environ=repository.environ | repository.more
+        )
+        assert result.code == 0, result.err
+        return repository
+    (repository.path / ".pre-commit-config.yaml").write_text(local_config())
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "hooks")
     types = [word for stage in STAGES for word in ("-t", stage)]
-    done = here.run(str(BIN / way_in), "install", *types)
-    assert done.code == 0, done.text
-    return here
+    result = repository.run(str(BIN / way_in), "install", *types)
+    assert result.code == 0, result.text
+    return repository

@@ -84,7 +84,7 @@ class Project:
     def main(self) -> str:
         return self.origin.git("rev-parse", "main")
 
-    def pull(self, head: str, number: int = 7, **more: object) -> None:
+    def pull(self, head: str, number: int = 7, **fields: object) -> None:
         """Have GitHub know the pull request at this head."""
         base = self.main()
         diff = self.origin.git("-c", "core.quotePath=false", "diff", f"{base}...{head}")
@@ -92,8 +92,8 @@ class Project:
             pull = self.github.pulls[number]
             pull.head_sha = head
             self.github.pulls.pop(number)
-            more = {"author": pull.author, "fork": pull.fork} | more
-        self.github.add_pull(number, base_sha=base, head_sha=head, diff=diff, **more)
+            fields = {"author": pull.author, "fork": pull.fork} | fields
+        self.github.add_pull(number, base_sha=base, head_sha=head, diff=diff, **fields)
 
     def check_out(self, commit: str, depth: int = 0) -> Path:
         """A new workspace at the commit, as shallow as asked."""
@@ -110,32 +110,32 @@ class Project:
         work.git("checkout", "-q", "--detach", commit)
         return self.checkout
 
-    def job(self, name: str, event: object, **more: str) -> dict[str, str]:
+    def job(self, name: str, event: object, **variables: str) -> dict[str, str]:
         """The environment of a job for this event, with its token."""
         self.folder = self.place / f"runner-{self.jobs}-{len(list(self.place.iterdir()))}"
-        given = {
+        environ = {
             "VIBE_GATE_INPUT_GITHUB_TOKEN": self.github.token,
             "GITHUB_API_URL": self.github.url,
         }
-        given |= {"GITHUB_SERVER_URL": self.github.server_url}
-        return events.runner(self.folder, name, event, self.environ, **(given | more))
+        environ |= {"GITHUB_SERVER_URL": self.github.server_url}
+        return events.runner(self.folder, name, event, self.environ, **(environ | variables))
 
     def act(
-        self, name: str, event: object, *, checkout: str = "", depth: int = 0, **more: str
+        self, name: str, event: object, *, checkout: str = "", depth: int = 0, **variables: str
     ) -> Done:
         """Run `vibe-gate action` for this event in a new workspace (of the commit `checkout`), or
         in the last one.
         """
         if checkout:
             self.check_out(checkout, depth)
-        return vibe_gate("action", cwd=self.checkout, environ=self.job(name, event, **more))
+        return vibe_gate("action", cwd=self.checkout, environ=self.job(name, event, **variables))
 
     def review_pull(
-        self, head: str, *, number: int = 7, fork: bool = False, depth: int = 0, **more: str
+        self, head: str, *, number: int = 7, fork: bool = False, depth: int = 0, **variables: str
     ) -> Done:
         """A pull request's job at this head."""
         event = events.pull_request(self.main(), head, number=number, fork=fork)
-        return self.act("pull_request", event, checkout=head, depth=depth, **more)
+        return self.act("pull_request", event, checkout=head, depth=depth, **variables)
 
     @property
     def outputs(self) -> Mapping[str, str]:
@@ -148,10 +148,14 @@ class Project:
     @property
     def ours(self) -> list[str]:
         """Bodies of the comments that the job's token wrote."""
-        return [one.body for one in self.github.comments if one.author == "github-actions[bot]"]
+        return [
+            comment.body
+            for comment in self.github.comments
+            if comment.author == "github-actions[bot]"
+        ]
 
 
-def project(
+def make_project(
     place: Path, environ: dict[str, str], github: LoopbackGitHub, rubric: str = FORBIDDEN
 ) -> Project:
     """A repository with a gate on main."""

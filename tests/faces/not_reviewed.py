@@ -97,8 +97,8 @@ class State:
     """Claude Code itself: only it has tools to deny."""
 
 
-def said(*steps: Any, **more: Any) -> State:
-    return State(steps, **more)
+def scripted_state(*steps: Any, **fields: Any) -> State:
+    return State(steps, **fields)
 
 
 def _no_answers(folder: Path) -> None:
@@ -135,23 +135,25 @@ STATES = {
     ),
     "Claude Code is not installed": State(environ={"PATH": ""}),
     "Claude Code is killed": State(program=KILLED),
-    "the judge's program writes into the exported tree": said(PASSES, program=WRITES),
+    "the judge's program writes into the exported tree": scripted_state(PASSES, program=WRITES),
     "the disk is full": State(full=True),
     "no folder for temporary files": State(environ={"TMPDIR": "/nowhere"}),
     "`.vibe-artifacts` cannot be written": State(environ=NO_KEY, broken=_no_store),
     "the program of a `command` check is not installed": State(rubric=LINT),
-    "a signal (Ctrl-C, a cancelled job) during the review": said(Hang(), sent=signal.SIGINT),
-    "`kill -9` during the review": said(Hang(), sent=signal.SIGKILL),
+    "a signal (Ctrl-C, a cancelled job) during the review": scripted_state(
+        Hang(), sent=signal.SIGINT
+    ),
+    "`kill -9` during the review": scripted_state(Hang(), sent=signal.SIGKILL),
     # The way to the model
-    "the API does not accept the key (401)": said(ApiError(401, "invalid x-api-key")),
-    "the account has no credit (400)": said(
+    "the API does not accept the key (401)": scripted_state(ApiError(401, "invalid x-api-key")),
+    "the account has no credit (400)": scripted_state(
         ApiError(400, "Your credit balance is too low to access the API.")
     ),
-    "the API does not know the model (404)": said(ApiError(404, "model: claude-none")),
-    "the API limits the rate (429) until the deadline": said(
+    "the API does not know the model (404)": scripted_state(ApiError(404, "model: claude-none")),
+    "the API limits the rate (429) until the deadline": scripted_state(
         ApiError(429, "slow", BUSY), gate=GATE + SHORT
     ),
-    "the API is overloaded (529) until the deadline": said(
+    "the API is overloaded (529) until the deadline": scripted_state(
         ApiError(529, "busy", BUSY), gate=GATE + SHORT
     ),
     "the API cannot be reached": State(environ={"ANTHROPIC_BASE_URL": NOWHERE}, gate=GATE + SHORT),
@@ -159,23 +161,25 @@ STATES = {
         environ={"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": NOWHERE},
         gate=GATE + SHORT,
     ),
-    "the stream is cut": said(Turn("Well, let me", fault=Fault("close"))),
-    "the deadline is reached": said(Hang(), gate=GATE + "[budget]\ndeadline_s = 2\n"),
+    "the stream is cut": scripted_state(Turn("Well, let me", fault=Fault("close"))),
+    "the deadline is reached": scripted_state(Hang(), gate=GATE + "[budget]\ndeadline_s = 2\n"),
     "the budget of the run does not pay for the question": State(
         gate=GATE + "[budget]\nmax_cost_usd = 0.0001\n"
     ),
     "the budget of the day is spent": State(gate=GATE + "[budget]\nper_day_usd = 0.0001\n"),
     # What the model says
-    "the model refuses": said(Turn("No.", stop_reason="refusal")),
-    "the answer is empty": said(Turn()),
-    "the answer is prose": said(Turn("All fine, PASS!")),
-    "the answer is cut at the token limit": said(Turn("Well, let me", stop_reason="max_tokens")),
-    "two answers": said(TWICE),
-    "a tool that the judge wants is denied, and it gives up": said(
+    "the model refuses": scripted_state(Turn("No.", stop_reason="refusal")),
+    "the answer is empty": scripted_state(Turn()),
+    "the answer is prose": scripted_state(Turn("All fine, PASS!")),
+    "the answer is cut at the token limit": scripted_state(
+        Turn("Well, let me", stop_reason="max_tokens")
+    ),
+    "two answers": scripted_state(TWICE),
+    "a tool that the judge wants is denied, and it gives up": scripted_state(
         DENIED, Turn("I may not look there."), real=True
     ),
-    "the answer is about another criterion": said(passes("something-else")),
-    "the answer leaves the criterion out": said({"changes": "", "answers": []}),
+    "the answer is about another criterion": scripted_state(passes("something-else")),
+    "the answer leaves the criterion out": scripted_state({"changes": "", "answers": []}),
     # Git and the gate
     "a shallow clone without the base": State(
         argv=("HEAD~1...HEAD",), broken=_shallow, job={"depth": 1}
@@ -223,14 +227,14 @@ class Faces:
         """
         self.number += 1
         path = self.place / f"local-{self.number}"
-        shutil.copytree(self._made(state, rules), path, symlinks=True)
-        here = at(path, self.environ)
+        shutil.copytree(self._make_repository(state, rules), path, symlinks=True)
+        repository = at(path, self.environ)
         (path / FILE).write_text(SWALLOWS)
-        here.git("add", "-A")
-        here.environ = self._environ(state, model, here.environ)
-        return here
+        repository.git("add", "-A")
+        repository.environ = self._environ(state, model, repository.environ)
+        return repository
 
-    def _made(self, state: State, rules: str) -> Path:
+    def _make_repository(self, state: State, rules: str) -> Path:
         path = self.place / f"made-{hash((state.gate, state.rubric, rules)):x}"
         if not path.exists():
             repo = Repo(path, self.environ)
@@ -242,24 +246,30 @@ class Faces:
         return path
 
     def _environ(self, state: State, model: Model, environ: Mapping[str, str]) -> dict[str, str]:
-        given = {**environ, **model.environ, **state.environ}
+        variables = {**environ, **model.environ, **state.environ}
         if state.environ.get("PATH") == "":
             ours = (str(sdk_alone.QUICK), str(sdk_alone.REAL))
-            given["PATH"] = os.pathsep.join(
+            variables["PATH"] = os.pathsep.join(
                 part for part in environ["PATH"].split(os.pathsep) if part not in ours
             )
         if state.real:
-            given["PATH"] = f"{sdk_alone.REAL}{os.pathsep}{given['PATH']}"
+            variables["PATH"] = f"{sdk_alone.REAL}{os.pathsep}{variables['PATH']}"
         if state.program:
             folder = self.place / "programs"
             folder.mkdir(exist_ok=True)
             (folder / "claude").write_text(f"#!{sys.executable} -IS\n{state.program}")
             (folder / "claude").chmod(0o755)
-            given["PATH"] = f"{folder}{os.pathsep}{given['PATH']}"
-        return {name: value for name, value in given.items() if value}
+            variables["PATH"] = f"{folder}{os.pathsep}{variables['PATH']}"
+        return {name: value for name, value in variables.items() if value}
 
     def commit(
-        self, state: State, model: Model, here: Hooked, *, strict: bool = False, by: str = "agent"
+        self,
+        state: State,
+        model: Model,
+        repository: Hooked,
+        *,
+        strict: bool = False,
+        by: str = "agent",
     ) -> Seen:
         """`git commit`, by an agent or a person; the line is the warning with which it goes
         through.
@@ -267,32 +277,32 @@ class Faces:
         if strict:
             for stage in ("pre-commit", "commit-msg"):
                 script = f'#!/bin/sh\nexec vibe-gate hook {stage} --strict -- "$@"\n'
-                (here.path / ".git" / "hooks" / stage).write_text(script)
-        state.broken(here.path)
+                (repository.path / ".git" / "hooks" / stage).write_text(script)
+        state.broken(repository.path)
         marks = {"CLAUDECODE": "1"} if by == "agent" else {}
         code, text = _ran(
             ["git", "commit", "-q", "-m", "Load"],
-            here.path,
-            here.environ | here.more | marks,
+            repository.path,
+            repository.environ | repository.more | marks,
             state,
             model,
         )
         lines = [
             line for line in text.splitlines() if "NOT REVIEWED. The commit goes through" in line
         ]
-        said = lines[0].removeprefix("vibe-gate: ") if lines else ""
-        return Seen(code, said, text)
+        warning = lines[0].removeprefix("vibe-gate: ") if lines else ""
+        return Seen(code, warning, text)
 
-    def review(self, state: State, model: Model, here: Hooked) -> Seen:
+    def review(self, state: State, model: Model, repository: Hooked) -> Seen:
         """`vibe-gate review HEAD~1` of the change, committed past the hooks if they stopped it."""
-        if here.git("status", "--porcelain", "-uno"):
-            here.run("git", "commit", "-q", "--no-verify", "-m", "Load")
-        state.broken(here.path)
+        if repository.git("status", "--porcelain", "-uno"):
+            repository.run("git", "commit", "-q", "--no-verify", "-m", "Load")
+        state.broken(repository.path)
         before = len(model.script.requests)
         code, text = _ran(
             ["vibe-gate", "review", *state.argv],
-            here.path,
-            here.environ | here.more,
+            repository.path,
+            repository.environ | repository.more,
             state,
             model,
             before,
@@ -303,29 +313,31 @@ class Faces:
         """The Action's job of a pull request; `more`: the check run's conclusion."""
         self.number += 1
         with loopback_github() as github:
-            made = Project(
+            project = Project(
                 self.place / f"job-{self.number}", dict(self.environ), github, self._origin(state)
             )
-            head = made.branch("topic", **{FILE: SWALLOWS})
-            asked = dict(state.job)
-            base, fork = asked.pop("base", made.main()), asked.pop("fork", False)
-            made.check_out(head, asked.pop("depth", 0))
-            draft = asked.pop("draft", False)
-            made.pull(head, draft=draft)
-            state.broken(made.checkout)
+            head = project.branch("topic", **{FILE: SWALLOWS})
+            settings = dict(state.job)
+            base, fork = settings.pop("base", project.main()), settings.pop("fork", False)
+            project.check_out(head, settings.pop("depth", 0))
+            draft = settings.pop("draft", False)
+            project.pull(head, draft=draft)
+            state.broken(project.checkout)
             environ = self._environ(state, model, self.environ)
             event = events.pull_request(base, head, fork=fork, draft=draft)
             key = environ.pop("ANTHROPIC_API_KEY", "")
-            made.environ = environ
-            given = made.job("pull_request", event, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=key, **asked)
+            project.environ = environ
+            variables = project.job(
+                "pull_request", event, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=key, **settings
+            )
             if fork:
                 github.read_only.add(github.token)
-            before, job = len(model.script.requests), at(made.checkout, given).environ
+            before, job = len(model.script.requests), at(project.checkout, variables).environ
             argv = [sys.executable, "-c", HASTY] if "GITHUB_API_URL" in state.job else ["vibe-gate"]
-            code, text = _ran([*argv, "action"], made.checkout, job, state, model, before)
+            code, text = _ran([*argv, "action"], project.checkout, job, state, model, before)
             runs = [run.sent.get("conclusion") or run.sent["status"] for run in github.check_runs]
             heading = re.search(
-                r"^#+ (vibe-gate.*)", "\n".join([*made.ours, made.summary]), re.MULTILINE
+                r"^#+ (vibe-gate.*)", "\n".join([*project.ours, project.summary]), re.MULTILINE
             )
             line = heading[1].removeprefix("vibe-gate: ") if heading else "no comment"
             line = re.sub(
@@ -335,7 +347,7 @@ class Faces:
 
     def _origin(self, state: State) -> Repo:
         path = self.place / f"job-{self.number}" / "origin"
-        shutil.copytree(self._made(state, ""), path, symlinks=True)
+        shutil.copytree(self._make_repository(state, ""), path, symlinks=True)
         for hook in (path / ".git" / "hooks").iterdir():
             hook.unlink()
         return Repo(path, self.environ)
@@ -356,25 +368,25 @@ def _ran(
     environ: Mapping[str, str],
     state: State,
     model: Model,
-    asked: int = 0,
+    requests_before: int = 0,
 ) -> tuple[int, str]:
     """The exit code and the output of a command that is sent the state's signal, if any, once the
     model is asked.
     """
     argv = [shutil.which(argv[0], path=environ["PATH"]) or argv[0], *argv[1:]]
     if state.full:  # a process of its own: those that are forked (`forked.py`) have other limits
-        own = (
+        command = (
             [sys.executable, "-m", "vibe_gate", *argv[1:]]
             if argv[0].endswith("vibe-gate")
             else argv
         )
-        argv = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *own]
+        argv = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *command]
     process = subprocess.Popen(
         argv, cwd=cwd, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, process_group=0,
     )  # fmt: skip
     until = time.monotonic() + 60
-    while state.sent and len(model.script.requests) == asked and process.poll() is None:
+    while state.sent and len(model.script.requests) == requests_before and process.poll() is None:
         assert time.monotonic() < until, "the model was not asked"
         time.sleep(0.02)
     if state.sent:
@@ -398,15 +410,15 @@ def row(name: str, state: State, faces: Faces) -> tuple[str, list[str]]:
         if state.only_job:
             cells += ["", ""]
         else:
-            here = faces.local(state, model)
-            commit = faces.commit(state, model, here)
+            repository = faces.local(state, model)
+            commit = faces.commit(state, model, repository)
             wrong += [f"commit: {commit}"] * (
                 (commit.code == 0 and not commit.line) or "PASS" in commit.text
             )
-            local = faces.review(state, model, here)
+            local = faces.review(state, model, repository)
             wrong += [f"review: {local}"] * (local.code == 0 or "PASS" in local.text)
             cells += [
-                f"{_code(local.code)}{_shown(local.line) or 'nothing is printed'}",
+                f"{_code(local.code)}{_without_ids(local.line) or 'nothing is printed'}",
                 _of_commit(commit),
             ]
         job = faces.job(state, model)
@@ -420,17 +432,17 @@ def row(name: str, state: State, faces: Faces) -> tuple[str, list[str]]:
     return f"| {' | '.join(cells)} |", wrong
 
 
-def _of_commit(seen: Seen) -> str:
-    if seen.code == 0:
+def _of_commit(commit: Seen) -> str:
+    if commit.code == 0:
         return "goes through: NOT REVIEWED"
-    return "stopped: FAIL" if " FAIL " in seen.text else "stopped"
+    return "stopped: FAIL" if " FAIL " in commit.text else "stopped"
 
 
 def _code(code: int) -> str:
     return "killed: " if code < 0 else f"{code}: "
 
 
-def _shown(line: str) -> str:
+def _without_ids(line: str) -> str:
     plain = re.sub(r"/tmp/\S+/", "", line)
     plain = re.sub(r"\b[0-9a-f]{40}\b", "(id)", plain)
     return plain.replace("|", "\\|")

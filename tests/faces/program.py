@@ -22,13 +22,13 @@ is.
 """
 
 
-def git(where: Path, *arguments: str, **environ: str) -> str:
+def git(folder: Path, *arguments: str, **environ: str) -> str:
     """Run git in a folder; its output without the last newline."""
-    given = {**NOBODYS, **os.environ, **environ}
-    done = subprocess.run(
-        ["git", *arguments], cwd=where, capture_output=True, text=True, check=True, env=given
+    variables = {**NOBODYS, **os.environ, **environ}
+    process = subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, env=variables
     )
-    return done.stdout.rstrip("\n")
+    return process.stdout.rstrip("\n")
 
 
 def repository(folder: Path, **files: str) -> Path:

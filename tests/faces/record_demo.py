@@ -60,11 +60,11 @@ STANDS = {
 """What the second look at each fail that would block says."""
 
 
-def looked(asked: MessagesRequest) -> Turn:
-    (reason,) = (text for name, text in STANDS.items() if f"[{name}]" in asked.all_text)
+def looked(request: MessagesRequest) -> Turn:
+    (reason,) = (text for name, text in STANDS.items() if f"[{name}]" in request.all_text)
     trace = "send -> bank.transfer raises -> the handler sleeps -> the next attempt."
-    about = {"finding": 1, "trace": trace, "outcome": "stands", "stops": True, "reason": reason}
-    answer = {"answers": [about]}
+    look = {"finding": 1, "trace": trace, "outcome": "stands", "stops": True, "reason": reason}
+    answer = {"answers": [look]}
     return Turn(ToolUse("StructuredOutput", answer), usage=Usage(1_840, 203))
 
 
@@ -85,8 +85,8 @@ def main() -> None:
         with answering(looks, verdict, looked, looked) as model:
             environ = clean_environ(home) | model.environ
             wire = Wire("record", CASSETTE)
-            done = walked(Path(folder) / "repo", environ, wire=wire, definitions="HEAD~1")
-    print(done.summary.to_json())
+            review = walked(Path(folder) / "repo", environ, wire=wire, definitions="HEAD~1")
+    print(review.summary.to_json())
 
 
 if __name__ == "__main__":

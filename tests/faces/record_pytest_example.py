@@ -39,10 +39,10 @@ NEW = {
 }
 
 
-def agent(asked: MessagesRequest) -> Turn:
+def agent(request: MessagesRequest) -> Turn:
     """Read, edit, say it; or judge."""
-    if "StructuredOutput" in asked.tool_names:
-        if '"criterion"' in json.dumps(asked.body["tools"]):
+    if "StructuredOutput" in request.tool_names:
+        if '"criterion"' in json.dumps(request.body["tools"]):
             return Turn(
                 ToolUse(
                     "StructuredOutput",
@@ -62,9 +62,9 @@ def agent(asked: MessagesRequest) -> Turn:
     new = next(
         text
         for word, text in NEW.items()
-        if word.replace("not there", "is not there") in asked.all_text
+        if word.replace("not there", "is not there") in request.all_text
     )
-    step = sum(message["role"] == "assistant" for message in asked.messages)
+    step = sum(message["role"] == "assistant" for message in request.messages)
     turns = (
         Turn(ToolUse("Read", {"file_path": "src/ledger.py"}), usage=Usage(1_310, 58)),
         Turn(

@@ -48,17 +48,17 @@ REVIEW: tuple[Block, ...] = (
 REVIEWER: tuple[Block, ...] = (READ, Text("load fails if the file is not there."))
 
 
-def agent(asked: MessagesRequest) -> Turn:
+def agent(request: MessagesRequest) -> Turn:
     """Do what the command says, or what the reviewer is for."""
-    if "Name the errors that a caller would see" in asked.system_text:
+    if "Name the errors that a caller would see" in request.system_text:
         blocks = REVIEWER
-    elif "Have the subagent" in asked.all_text:
+    elif "Have the subagent" in request.all_text:
         blocks = REVIEW
-    elif "Repair src/ledger.py" in asked.all_text:
+    elif "Repair src/ledger.py" in request.all_text:
         blocks = FIX
     else:
         blocks = (Text("Which file?"),)
-    step = sum(message["role"] == "assistant" for message in asked.messages)
+    step = sum(message["role"] == "assistant" for message in request.messages)
     return Turn(blocks[step], usage=Usage(1_600 + 150 * step, 60))
 
 

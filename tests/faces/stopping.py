@@ -48,11 +48,11 @@ judge = "always"
 """A gate that judges at each place and names a store of the team; `review`: of the stop hook."""
 
 
-def fork_stop_hook(where: Path) -> None:
+def fork_stop_hook(folder: Path) -> None:
     """Have Claude Code's settings there start the stop hook as a fork. An interpreter of its own
     loads for two seconds until it asks a judge.
     """
-    settings = where / ".claude" / "settings.local.json"
+    settings = folder / ".claude" / "settings.local.json"
     document = json.loads(settings.read_text())
     (hook,) = (
         hook
@@ -98,15 +98,15 @@ class HookedAgentSession:
 
     def hook(self, script: str, event: dict[str, Any]) -> str:
         """Run one of our scripts with an event; its output."""
-        about = {"session_id": self.session, "cwd": str(self.root), **self.event, **event}
-        done = hook_script(
+        document = {"session_id": self.session, "cwd": str(self.root), **self.event, **event}
+        result = hook_script(
             *self._words(script),
             cwd=self.root,
             environ=self.environ,
-            stdin=json.dumps(about).encode(),
+            stdin=json.dumps(document).encode(),
         )
-        assert (done.code, done.err) == (0, "")
-        return done.out
+        assert (result.code, result.err) == (0, "")
+        return result.out
 
     def command(self, script: str) -> list[str]:
         """What the settings start for it: an interpreter of its own."""
@@ -125,40 +125,40 @@ class HookedAgentSession:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-        asked: dict[str, Any] = {"file_path": str(path), "content": text}
+        tool_input: dict[str, Any] = {"file_path": str(path), "content": text}
         tool, response, kind = "Write", {"type": "create", "content": text}, "PostToolUse"
         if self.agent == "gemini":
             tool, kind = "write_file", "AfterTool"
         if self.agent == "codex":
             tool = "apply_patch"
-            asked = {"command": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
-        about = {"tool_name": tool, "tool_input": asked, "tool_response": response}
-        self.hook("capture", {"hook_event_name": kind, **about, "duration_ms": 3})
+            tool_input = {"command": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
+        call = {"tool_name": tool, "tool_input": tool_input, "tool_response": response}
+        self.hook("capture", {"hook_event_name": kind, **call, "duration_ms": 3})
 
-    def run(self, line: str, **asked: Any) -> None:
+    def run(self, line: str, **options: Any) -> None:
         """Run a command with the agent's shell."""
         began_at = time.time()
         subprocess.run(line, shell=True, cwd=self.root, env=self.environ, check=True)
         duration_ms = (time.time() - began_at) * 1000
-        about = {"tool_name": "Bash", "tool_input": {"command": line, **asked}}
+        call = {"tool_name": "Bash", "tool_input": {"command": line, **options}}
         response = {"stdout": "", "stderr": "", "interrupted": False}
-        about |= {"tool_response": response, "duration_ms": duration_ms}
-        self.hook("capture", {"hook_event_name": "PostToolUse", **about})
+        call |= {"tool_response": response, "duration_ms": duration_ms}
+        self.hook("capture", {"hook_event_name": "PostToolUse", **call})
 
-    def stop(self, *, again: bool = False, **event: Any) -> StopAnswer:
-        """End the turn; `again`: after a hook held it."""
+    def stop(self, *, after_block: bool = False, **event: Any) -> StopAnswer:
+        """End the turn; `after_block`: one that a hook held before."""
         kind = "AfterAgent" if self.agent == "gemini" else "Stop"
-        about = {"hook_event_name": kind, "stop_hook_active": again}
+        document = {"hook_event_name": kind, "stop_hook_active": after_block}
         if self.agent == "":
-            about |= {"permission_mode": "default", "background_tasks": []}
-        return StopAnswer(json.loads(self.hook("stop", {**about, **event}) or "{}"))
+            document |= {"permission_mode": "default", "background_tasks": []}
+        return StopAnswer(json.loads(self.hook("stop", {**document, **event}) or "{}"))
 
 
 def started(root: Path, environ: dict[str, str], agent: str = "claude") -> HookedAgentSession:
     """A session in a new repository with `install AGENT --stop` done, after its first prompt."""
     repository(root)
-    done = vibe_gate("install", agent, "--stop", cwd=root, environ=environ)
-    assert done.code == 0, done.err
+    installation = vibe_gate("install", agent, "--stop", cwd=root, environ=environ)
+    assert installation.code == 0, installation.err
     session = HookedAgentSession(root, environ, agent="" if agent == "claude" else agent)
     session.prompt()
     return session

@@ -51,9 +51,14 @@ class Remote:
         """A checkout that fetched these refs alone; without any, all branches."""
         checkout = Repo(self.place / name, self.environ)
         checkout.git("remote", "add", "origin", f"file://{self.origin.path}")
-        wanted = refs or ("+refs/heads/*:refs/remotes/origin/*", self.head)
+        refspecs = refs or ("+refs/heads/*:refs/remotes/origin/*", self.head)
         checkout.git(
-            "fetch", "-q", "--no-tags", *([f"--depth={depth}"] if depth else []), "origin", *wanted
+            "fetch",
+            "-q",
+            "--no-tags",
+            *([f"--depth={depth}"] if depth else []),
+            "origin",
+            *refspecs,
         )
         checkout.git("checkout", "-q", "--detach", self.head)
         return checkout
@@ -72,9 +77,9 @@ class Remote:
         """
         event = events.pull_request(self.opened_at, self.head)
         event["pull_request"]["base"]["ref"] = branch
-        more = {"GITHUB_SHA": merge} if merge else {}
+        variables = {"GITHUB_SHA": merge} if merge else {}
         trigger = read_trigger(
-            events.runner(self.place / "runner", kind, event, self.environ, **more)
+            events.runner(self.place / "runner", kind, event, self.environ, **variables)
         )
         with open_repository(checkout.path, read_environment(self.environ)) as repository:
             return range_of(repository, trigger, Inputs.model_validate(inputs), Credentials())
@@ -170,11 +175,11 @@ def test_if_nothing_says_where_the_base_branch_is_it_is_said_what_to_set(remote,
     )
     checkout = remote.check_out(remote.head, foreign)
     remote.origin.git("branch", "-q", "-m", "main", "gone")
-    named = {"": "", "head": remote.head, "of others": foreign}[merge]
+    merge_commit = {"": "", "head": remote.head, "of others": foreign}[merge]
     with pytest.raises(
         UsageError, match=r"The base branch main is not in this checkout.*fetch-depth: 0"
     ):
-        remote.compared(checkout, merge=named)
+        remote.compared(checkout, merge=merge_commit)
 
 
 @pytest.mark.slow
@@ -224,31 +229,31 @@ RUBRIC = ".vibe-gate/rubrics/quality.toml"
 
 
 @pytest.mark.slow
-def test_a_gate_that_became_stricter_since_holds_for_open_pull_requests(made: Project):
-    made.origin.commit("soft", **{RUBRIC: SOFT})
-    opened_at, head = made.main(), made.branch("topic", **{"src/e.py": todos(1)})
-    made.origin.commit("strict", **{RUBRIC: FORBIDDEN})
+def test_a_gate_that_became_stricter_since_holds_for_open_pull_requests(project: Project):
+    project.origin.commit("soft", **{RUBRIC: SOFT})
+    opened_at, head = project.main(), project.branch("topic", **{"src/e.py": todos(1)})
+    project.origin.commit("strict", **{RUBRIC: FORBIDDEN})
     event = events.pull_request(opened_at, head)
-    assert made.act("pull_request", event, checkout=head).code == 1
-    made.pull(head)
-    again = made.act("pull_request", event, checkout=head)
-    assert again.code == 1, again.out
-    assert "NEEDS APPROVAL" not in made.summary
+    assert project.act("pull_request", event, checkout=head).code == 1
+    project.pull(head)
+    job = project.act("pull_request", event, checkout=head)
+    assert job.code == 1, job.out
+    assert "NEEDS APPROVAL" not in project.summary
 
 
 @pytest.mark.slow
-def test_a_job_that_is_run_again_asks_for_the_base_branch_of_now(made: Project):
-    made.origin.git("checkout", "-q", "-b", "lax")
-    made.origin.commit("soft", **{RUBRIC: SOFT})
-    made.origin.git("checkout", "-q", "-b", "topic")
-    head = made.origin.commit("topic", **{"src/e.py": todos(1)})
-    made.origin.git("checkout", "-q", "main")
-    event = events.pull_request(made.origin.git("rev-parse", "lax"), head)
+def test_a_job_that_is_run_again_asks_for_the_base_branch_of_now(project: Project):
+    project.origin.git("checkout", "-q", "-b", "lax")
+    project.origin.commit("soft", **{RUBRIC: SOFT})
+    project.origin.git("checkout", "-q", "-b", "topic")
+    head = project.origin.commit("topic", **{"src/e.py": todos(1)})
+    project.origin.git("checkout", "-q", "main")
+    event = events.pull_request(project.origin.git("rev-parse", "lax"), head)
     event["pull_request"]["base"]["ref"] = "lax"
-    made.pull(head, base_ref="lax")
-    assert made.act("pull_request", event, checkout=head).code == 0
-    made.pull(head, base_ref="main")
-    assert made.act("pull_request", event, checkout=head).code == 1
+    project.pull(head, base_ref="lax")
+    assert project.act("pull_request", event, checkout=head).code == 0
+    project.pull(head, base_ref="main")
+    assert project.act("pull_request", event, checkout=head).code == 1
 
 
 @pytest.mark.slow
@@ -258,15 +263,17 @@ def test_a_job_that_is_run_again_asks_for_the_base_branch_of_now(made: Project):
      (None, "the base branch has none any more; restore it there")],
     ids=["broken", "removed"],
 )  # fmt: skip
-def test_a_gate_of_the_base_that_is_broken_or_gone_is_told_as_such(made: Project, gate, sentence):
-    head = made.branch("topic", **{"src/e.py": "e = 1\n"})
+def test_a_gate_of_the_base_that_is_broken_or_gone_is_told_as_such(
+    project: Project, gate, sentence
+):
+    head = project.branch("topic", **{"src/e.py": "e = 1\n"})
     if gate is None:
-        made.origin.git("rm", "-rq", ".vibe-gate")
-        made.origin.commit("without a gate")
+        project.origin.git("rm", "-rq", ".vibe-gate")
+        project.origin.commit("without a gate")
     else:
-        made.origin.commit("broken", **{".vibe-gate/gate.toml": gate})
-    made.pull(head)
-    done = made.review_pull(head)
-    assert done.code == 4, done.out
-    assert sentence in made.ours[0]
-    assert "not on the base branch yet" not in made.ours[0]
+        project.origin.commit("broken", **{".vibe-gate/gate.toml": gate})
+    project.pull(head)
+    job = project.review_pull(head)
+    assert job.code == 4, job.out
+    assert sentence in project.ours[0]
+    assert "not on the base branch yet" not in project.ours[0]

@@ -15,7 +15,7 @@ from command import vibe_gate
 from contract.github import loopback_github
 from contract.state import Comment
 from faces import events
-from faces.jobs import Project, project, todos
+from faces.jobs import Project, make_project, todos
 from repos import RUBRIC, SWALLOWS, Repo
 from test_review import FAILS
 from wire import KEY, answering
@@ -74,197 +74,206 @@ def test_a_command_says_whether_its_findings_are_right(body, right):
 
 
 @pytest.fixture
-def made(made) -> Project:
-    made.github.permissions.update(
+def project(project) -> Project:
+    project.github.permissions.update(
         bob="write", carol="maintain", eve="read", ada="admin", tim="triage"
     )
-    return made
+    return project
 
 
 @pytest.fixture
-def head(made) -> str:
+def head(project) -> str:
     """A pull request with two findings, reviewed by run 4711."""
-    head = made.branch("topic", **{"src/a.py": todos(1), "src/b.py": todos(1)})
-    made.pull(head)
-    assert made.review_pull(head).code == 1
-    made.github.add_actions_run(head)
+    head = project.branch("topic", **{"src/a.py": todos(1), "src/b.py": todos(1)})
+    project.pull(head)
+    assert project.review_pull(head).code == 1
+    project.github.add_actions_run(head)
     return head
 
 
-def findings(made: Project) -> list[str]:
-    state = read_comment_state(made.ours[0])
+def findings(project: Project) -> list[str]:
+    state = read_comment_state(project.ours[0])
     assert state is not None
-    return [seen.fingerprint for seen in state.findings]
+    return [finding.fingerprint for finding in state.findings]
 
 
-def obeyed(made: Project, comment: Comment | None, said: str = "", number: int = 0) -> str:
+def obeyed(project: Project, comment: Comment | None, body: str = "", number: int = 0) -> str:
     """Run the job of this comment; its log."""
     number = number or (comment.number if comment else 7)
     event = events.issue_comment(
-        comment.id if comment else 99, said or (comment.body if comment else ""), number
+        comment.id if comment else 99, body or (comment.body if comment else ""), number
     )
     log: list[str] = []
-    environ = made.job("issue_comment", event)
+    environ = project.job("issue_comment", event)
     code = run_job(
-        Runner(read_environment(environ), made.place, lambda: datetime.now(UTC), log.append)
+        Runner(read_environment(environ), project.place, lambda: datetime.now(UTC), log.append)
     )
     assert code == 0, "".join(log)
     return "".join(log)
 
 
-def answered(made: Project, author: str, body: str) -> str:
+def answered(project: Project, author: str, body: str) -> str:
     """Say this, run its job; the answer, "" if there is none."""
-    before = len(made.ours)
-    obeyed(made, made.github.add_comment(7, author, body))
-    return made.ours[-1] if len(made.ours) > before else ""
+    before = len(project.ours)
+    obeyed(project, project.github.add_comment(7, author, body))
+    return project.ours[-1] if len(project.ours) > before else ""
 
 
 @pytest.mark.slow
-def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made, head):
-    first, second = findings(made)
-    asked = made.github.add_comment(
+def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(project, head):
+    first, second = findings(project)
+    override = project.github.add_comment(
         7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b> | gone\nthanks"
     )
-    obeyed(made, asked)
-    answer = made.ours[-1]
-    assert made.github.reactions == [(asked.id, "github-actions[bot]", "eyes")]
-    seen = [
-        entry.path.endswith("/reactions") for entry in made.github.log if entry.method == "POST"
+    obeyed(project, override)
+    answer = project.ours[-1]
+    assert project.github.reactions == [(override.id, "github-actions[bot]", "eyes")]
+    reaction_flags = [
+        entry.path.endswith("/reactions") for entry in project.github.log if entry.method == "POST"
     ]
-    assert seen.index(True) == len(seen) - 3, "before the answer and the new run"
+    assert reaction_flags.index(True) == len(reaction_flags) - 3, (
+        "before the answer and the new run"
+    )
     assert (
         "`@bob` overrides 2 findings at" in answer
         and first[:8] in answer
         and "a `@fixture <b>" in answer
     )
-    assert made.github.actions_runs[0].again == 1
-    done = made.review_pull(head)
-    assert done.code == 0 and re.search(r"no-todo +must  accepted", done.out)
-    assert "overridden by `@bob`: a `@fixture <b> |` gone" in made.ours[0]
-    assert "Accepted (2)" in made.ours[0] and "Still open" not in made.ours[0]
+    assert project.github.actions_runs[0].again == 1
+    job = project.review_pull(head)
+    assert job.code == 0 and re.search(r"no-todo +must  accepted", job.out)
+    assert "overridden by `@bob`: a `@fixture <b> |` gone" in project.ours[0]
+    assert "Accepted (2)" in project.ours[0] and "Still open" not in project.ours[0]
     assert (
-        made.ours[0]
+        project.ours[0]
         .splitlines()[1]
         .startswith("### vibe-gate: PASS · 2 findings overridden by `@bob`")
     )
     assert (
-        made.github.check_runs[-1]
+        project.github.check_runs[-1]
         .output["title"]
         .startswith("PASS · 2 findings overridden by @bob · rubric ")
     )
-    lines = made.github.review_comments
+    lines = project.github.review_comments
     assert [
-        (one.resolved, "**Accepted** by `@bob`: a `@fixture <b> |` gone" in one.body)
-        for one in lines
+        (thread.resolved, "**Accepted** by `@bob`: a `@fixture <b> |` gone" in thread.body)
+        for thread in lines
     ] == [(True,) * 2] * 2
-    assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
-    github = made.github
+    assert (
+        project.act("merge_group", events.merge_group(project.main(), head), checkout=head).code
+        == 0
+    )
+    github = project.github
     github.read_only.add(github.token)
-    assert made.review_pull(head, fork=True).code == 0, "a fork's token may read all of this"
+    assert project.review_pull(head, fork=True).code == 0, "a fork's token may read all of this"
     github.read_only.clear()
     # Of the runs of this commit the first is run again, which may ask a model; one because of a
     # review asks none.
     reviewed = {"GITHUB_RUN_ID": "4712", "VIBE_GATE_INPUT_JUDGE": "false"}
     assert (
-        made.act("pull_request_review", events.pull_request(made.main(), head), **reviewed).code
+        project.act(
+            "pull_request_review", events.pull_request(project.main(), head), **reviewed
+        ).code
         == 0
     )
-    assert "run 4711" in answered(made, "ada", "/vibe-gate review")
+    assert "run 4711" in answered(project, "ada", "/vibe-gate review")
     # A look at the comment, its author and the change decides each time.
-    made.github.permissions["bob"] = "triage"
-    assert made.review_pull(head).code == 1
-    assert "does not count: `@bob` has no write access" in made.summary
-    assert [(one.resolved, "Accepted" in one.body) for one in lines] == [(False, False)] * 2, (
-        "the override lapsed"
-    )
-    made.github.permissions["bob"] = "write"
-    made.github.lacking.add("contents=write")
-    assert made.review_pull(head).code == 0
-    assert [(one.resolved, "**Accepted** by" in one.body) for one in lines] == [(False, True)] * 2
+    project.github.permissions["bob"] = "triage"
+    assert project.review_pull(head).code == 1
+    assert "does not count: `@bob` has no write access" in project.summary
+    assert [(thread.resolved, "Accepted" in thread.body) for thread in lines] == [
+        (False, False)
+    ] * 2, "the override lapsed"
+    project.github.permissions["bob"] = "write"
+    project.github.lacking.add("contents=write")
+    assert project.review_pull(head).code == 0
+    assert [(thread.resolved, "**Accepted** by" in thread.body) for thread in lines] == [
+        (False, True)
+    ] * 2
     assert (
         "2 threads at lines of the diff. GitHub refused it; the permission `contents: write`"
-        in made.summary
+        in project.summary
     )
-    made.github.lacking.clear()
-    assert made.review_pull(head).code == 0
-    assert [one.resolved for one in lines] == [True, True], "the next run tries again"
-    made.github.pulls[7].commits = [(head, "Bob")]
-    assert made.review_pull(head).code == 1
-    assert "is an author of the change" in made.summary
-    made.github.pulls[7].commits = []
-    asked.updated = made.github.now()
-    assert made.review_pull(head).code == 1
-    assert "was edited or deleted" in made.summary
-    asked.updated = asked.created
-    later = made.push("topic", **{"src/b.py": "y = 1\n"})
-    made.pull(later)
-    assert made.review_pull(later).code == 1
+    project.github.lacking.clear()
+    assert project.review_pull(head).code == 0
+    assert [thread.resolved for thread in lines] == [True, True], "the next run tries again"
+    project.github.pulls[7].commits = [(head, "Bob")]
+    assert project.review_pull(head).code == 1
+    assert "is an author of the change" in project.summary
+    project.github.pulls[7].commits = []
+    override.updated = project.github.now()
+    assert project.review_pull(head).code == 1
+    assert "was edited or deleted" in project.summary
+    override.updated = override.created
+    later = project.push("topic", **{"src/b.py": "y = 1\n"})
+    project.pull(later)
+    assert project.review_pull(later).code == 1
 
 
 @pytest.mark.slow
 def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_command_nothing(
-    made, head
+    project, head
 ):
-    name = findings(made)[0]
-    github, wish = made.github, f"/vibe-gate override {name} fine"
+    name = findings(project)[0]
+    github, wish = project.github, f"/vibe-gate override {name} fine"
     github.add_pull(8, state="closed")
     github.add_pull(9)
     github.issues.add(10)
 
-    def by(author: str | None, body: str = wish, number: int = 7, **more: str) -> Comment:
+    def by(author: str | None, body: str = wish, number: int = 7, **fields: str) -> Comment:
         comment = github.add_comment(number, author, body)
-        for field, value in more.items():
+        for field, value in fields.items():
             setattr(comment, field, value)
         return comment
 
     refused: list[Callable[[], str]] = [
-        lambda: obeyed(made, by("eve")),
-        lambda: obeyed(made, by("tim")),
-        lambda: obeyed(made, by("mallory")),
-        lambda: obeyed(made, by("bob", number=8)),
-        lambda: obeyed(made, by("bob", number=10)),
+        lambda: obeyed(project, by("eve")),
+        lambda: obeyed(project, by("tim")),
+        lambda: obeyed(project, by("mallory")),
+        lambda: obeyed(project, by("bob", number=8)),
+        lambda: obeyed(project, by("bob", number=10)),
     ]
     ignored: list[Callable[[], str]] = [
-        lambda: obeyed(made, by(None)),
-        lambda: obeyed(made, by("helpful[bot]")),
-        lambda: obeyed(made, by("github-actions[bot]")),
-        lambda: obeyed(made, by("bob", via="agent[bot]")),
-        lambda: obeyed(made, by("bob", updated="2027-01-01T00:00:00Z")),
-        lambda: obeyed(made, by("bob"), said="/vibe-gate review"),  # edited within the second
-        lambda: obeyed(made, by("bob", "lgtm")),
-        lambda: obeyed(made, by("bob", number=9), number=7),
-        lambda: obeyed(made, None),
+        lambda: obeyed(project, by(None)),
+        lambda: obeyed(project, by("helpful[bot]")),
+        lambda: obeyed(project, by("github-actions[bot]")),
+        lambda: obeyed(project, by("bob", via="agent[bot]")),
+        lambda: obeyed(project, by("bob", updated="2027-01-01T00:00:00Z")),
+        lambda: obeyed(project, by("bob"), body="/vibe-gate review"),  # edited within the second
+        lambda: obeyed(project, by("bob", "lgtm")),
+        lambda: obeyed(project, by("bob", number=9), number=7),
+        lambda: obeyed(project, None),
     ]
-    before, bodies = github.writes, list(made.ours)
+    before, bodies = github.writes, list(project.ours)
     for ask in (*refused, *ignored):
         assert "The comment is ignored" in ask()
-    assert made.ours == [*bodies, wish]  # its own comment is the forged one
+    assert project.ours == [*bodies, wish]  # its own comment is the forged one
     assert [content for _, _, content in github.reactions] == ["-1"] * len(refused)
     assert (github.writes, github.actions_runs[0].again) == (before + len(refused), 0)
-    assert made.review_pull(head).code == 1
+    assert project.review_pull(head).code == 1
 
 
 @pytest.mark.slow
-def test_a_record_without_a_writers_comment_is_worth_nothing(made, head):
-    name = findings(made)[0]
-    asked = made.github.add_comment(7, "eve", f"/vibe-gate override {name} fine")
+def test_a_record_without_a_writers_comment_is_worth_nothing(project, head):
+    name = findings(project)[0]
+    override = project.github.add_comment(7, "eve", f"/vibe-gate override {name} fine")
     for author, comment in (
-        ("github-actions[bot]", asked.id),
+        ("github-actions[bot]", override.id),
         ("github-actions[bot]", 77),
-        ("bob", asked.id),
+        ("bob", override.id),
     ):
-        made.github.add_comment(
+        project.github.add_comment(
             7, author, f"<!-- vibe-gate:answer {comment} {head} {name} -->\nfine"
         )
-    assert made.review_pull(head).code == 1
-    assert made.summary.count("does not count") == 1  # what is refused is told once
+    assert project.review_pull(head).code == 1
+    assert project.summary.count("does not count") == 1  # what is refused is told once
 
 
 @pytest.mark.slow
-def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
-    name, run = findings(made)[0], made.github.actions_runs[0]
-    made.github.pulls[7].fork = True  # whose the head is makes no difference here
-    said = {
+def test_an_answer_says_what_is_wrong_and_records_nothing(project, head):
+    name, run = findings(project)[0], project.github.actions_runs[0]
+    project.github.pulls[7].fork = True  # whose the head is makes no difference here
+    sentences = {
         (
             "ada",
             f"override {name} mine",
@@ -277,40 +286,44 @@ def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
         ("bob", "dance"): "There is no command `dance`. Write one of these",
         ("bob", ""): "| `/vibe-gate explain FINDING` | answers with its quoted lines, its votes",
     }
-    for (author, words), sentence in said.items():
-        assert sentence in answered(made, author, f"/vibe-gate {words}")
+    for (author, words), sentence in sentences.items():
+        assert sentence in answered(project, author, f"/vibe-gate {words}")
     run.event = "workflow_dispatch"
-    assert "is not about" in answered(made, "bob", "/vibe-gate review")
+    assert "is not about" in answered(project, "bob", "/vibe-gate review")
     run.event, run.status = "pull_request", "in_progress"
-    assert "still running" in answered(made, "bob", "/vibe-gate review")
-    made.github.fail("GET", "/repos/{owner}/{repo}/actions/runs/{run_id}", 403)
+    assert "still running" in answered(project, "bob", "/vibe-gate review")
+    project.github.fail("GET", "/repos/{owner}/{repo}/actions/runs/{run_id}", 403)
     assert "could not be run again; re-run its job by hand." in answered(
-        made, "ada", "/vibe-gate review"
+        project, "ada", "/vibe-gate review"
     )
     # What the writer saw is not what stands there by now.
-    asked = made.github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
-    made.github.comments[0].updated = made.github.now()
-    obeyed(made, asked)
-    assert "changed after yours" in made.ours[-1]
-    made.pull(made.push("topic", **{"src/b.py": "y = 1\n"}))
+    override = project.github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
+    project.github.comments[0].updated = project.github.now()
+    obeyed(project, override)
+    assert "changed after yours" in project.ours[-1]
+    project.pull(project.push("topic", **{"src/b.py": "y = 1\n"}))
     for words in (f"override {name} fine", "review"):
-        assert "has not reviewed" in answered(made, "bob", f"/vibe-gate {words}")
+        assert "has not reviewed" in answered(project, "bob", f"/vibe-gate {words}")
     assert run.again == 0
-    assert not any(f"{head} {name}" in body for body in made.ours)
+    assert not any(f"{head} {name}" in body for body in project.ours)
 
 
 @pytest.mark.slow
-def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_is_not(made, head):
-    first, second = findings(made)
-    github, (line, other) = made.github, made.github.review_comments
+def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_is_not(
+    project, head
+):
+    first, second = findings(project)
+    github, (line, other) = project.github, project.github.review_comments
     assert "👍 right · 👎 wrong" in line.body
-    said = github.add_comment(7, "bob", f"/vibe-gate wrong {first[:8]} the caller | checks it")
-    obeyed(made, said)
-    assert "`@bob` says that 1 finding is wrong: the caller `|` checks it" in made.ours[-1].replace(
-        "\\", ""
+    wrong_comment = github.add_comment(
+        7, "bob", f"/vibe-gate wrong {first[:8]} the caller | checks it"
     )
-    assert "has no finding" in answered(made, "bob", "/vibe-gate right beef")
-    obeyed(made, github.add_comment(7, "eve", f"/vibe-gate right {first}"))
+    obeyed(project, wrong_comment)
+    assert "`@bob` says that 1 finding is wrong: the caller `|` checks it" in project.ours[
+        -1
+    ].replace("\\", "")
+    assert "has no finding" in answered(project, "bob", "/vibe-gate right beef")
+    obeyed(project, github.add_comment(7, "eve", f"/vibe-gate right {first}"))
     assert [content for _, _, content in github.reactions] == ["eyes", "eyes", "-1"]
     assert github.actions_runs[0].again == 0
     for author, comment, content in (
@@ -321,64 +334,73 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
 
     def labels() -> list[tuple[str, bool, str, str, str]]:
         """What the next run has of them, in its summary and its shared state."""
-        assert made.review_pull(head).code == 1, "no verdict changes"
-        summary = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
-        kept = open_state(made.checkout / ".git").labels.all()
-        assert [(one.finding, one.by) for one in kept] == [
-            (one["finding"], one["by"]) for one in summary.get("labels", [])
+        assert project.review_pull(head).code == 1, "no verdict changes"
+        summary = json.loads(Path(project.outputs["artifact-path"], "summary.json").read_text())
+        stored_labels = open_state(project.checkout / ".git").labels.all()
+        assert [(label.finding, label.by) for label in stored_labels] == [
+            (label["finding"], label["by"]) for label in summary.get("labels", [])
         ]
-        assert {(one.digest, one.criterion) for one in kept} <= {
+        assert {(label.digest, label.criterion) for label in stored_labels} <= {
             (summary["rubrics"][0]["digest"], "no-todo")
         }
-        return [(one.finding, one.right, one.by, one.source, one.reason) for one in kept]
+        return [
+            (label.finding, label.right, label.by, label.source, label.reason)
+            for label in stored_labels
+        ]
 
     reason = "the caller | checks it"
     assert labels() == [
         (first, False, "@bob", "command", reason),
         (second, False, "@ada", "reaction", ""),
     ]
-    assert "Until now: 0 right, 2 wrong." in made.ours[0]
+    assert "Until now: 0 right, 2 wrong." in project.ours[0]
     other.reactions.pop()
     github.permissions["bob"] = "read"
     assert labels() == [(second, True, "@carol", "reaction", "")]
     github.permissions["bob"] = "write"
     github.add_comment(7, "bob", f"/vibe-gate override {second} wrong: a format's marker")
-    assert made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full").code == 1
-    archive = Path(made.outputs["artifact-path"], "bundle.tar.xz")
-    place = Repo(made.place / "other", made.environ).path
-    assert vibe_gate("bundles", "import", str(archive), cwd=place, environ=made.environ).code == 0
-    (row,) = vibe_gate("stats", "--json", cwd=place, environ=made.environ).json["criteria"]
+    assert project.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full").code == 1
+    archive = Path(project.outputs["artifact-path"], "bundle.tar.xz")
+    place = Repo(project.place / "other", project.environ).path
+    assert (
+        vibe_gate("bundles", "import", str(archive), cwd=place, environ=project.environ).code == 0
+    )
+    (row,) = vibe_gate("stats", "--json", cwd=place, environ=project.environ).json["criteria"]
     assert (row["criterion"], row["found"], row["right"], row["wrong"]) == ("no-todo", 2, 0, 2)
-    later = made.push("topic", **{"src/a.py": "x = 1\n", "src/b.py": "y = 1\n"})
-    made.pull(later)
-    assert made.review_pull(later).code == 0
-    kept = [
-        (one.finding, one.right, one.by) for one in open_state(made.checkout / ".git").labels.all()
+    later = project.push("topic", **{"src/a.py": "x = 1\n", "src/b.py": "y = 1\n"})
+    project.pull(later)
+    assert project.review_pull(later).code == 0
+    stored_labels = [
+        (label.finding, label.right, label.by)
+        for label in open_state(project.checkout / ".git").labels.all()
     ]
-    assert kept == [(first, False, "@bob"), (second, False, "@bob")], (
+    assert stored_labels == [(first, False, "@bob"), (second, False, "@bob")], (
         "of findings that are fixed, too"
     )
     github.fail("GET", "/repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions", 403)
-    assert made.review_pull(later).code == 0
-    assert "What people say of findings could not be read" in made.summary
+    assert project.review_pull(later).code == 0
+    assert "What people say of findings could not be read" in project.summary
 
 
 @pytest.mark.slow
 def test_a_finding_is_explained_by_its_quotation_and_votes_and_no_model_is_asked(tmp_path, environ):
     with loopback_github() as github:
         github.permissions["bob"] = "write"
-        made = project(tmp_path, environ, github, RUBRIC)
-        head = made.branch("topic", **{"src/load.py": SWALLOWS})
-        made.pull(head)
+        project = make_project(tmp_path, environ, github, RUBRIC)
+        head = project.branch("topic", **{"src/load.py": SWALLOWS})
+        project.pull(head)
         with answering(FAILS, repeat_last=True) as model:
-            given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
-            assert made.review_pull(head, **given).code == 1
-        answer = answered(made, "bob", f"/vibe-gate explain {findings(made)[0][:6]}")
+            variables = {
+                "ANTHROPIC_BASE_URL": model.base_url,
+                "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY,
+            }
+            assert project.review_pull(head, **variables).code == 1
+        answer = answered(project, "bob", f"/vibe-gate explain {findings(project)[0][:6]}")
         assert "src/load.py:4" in answer
         assert "Quoted from the change:" in answer and "except" in answer
         assert (
             "- fail: The error is dropped." in answer and answer.count("The error is dropped.") == 1
         )
-        assert f"/vibe-gate override {findings(made)[0][:8]} REASON" in answer
-        assert f"/vibe-gate wrong {findings(made)[0][:8]} REASON" in answer
+        assert f"/vibe-gate override {findings(project)[0][:8]} REASON" in answer
+        assert f"/vibe-gate wrong {findings(project)[0][:8]} REASON" in answer
         assert github.actions_runs == []

@@ -16,16 +16,16 @@ A, B = "a" * 40, "b" * 40
 
 @pytest.fixture
 def read(tmp_path: Path, environ: dict[str, str]):
-    def reader(name: str, event: object, **more: str):
-        return read_trigger(events.runner(tmp_path, name, event, environ, **more))
+    def reader(name: str, event: object, **variables: str):
+        return read_trigger(events.runner(tmp_path, name, event, environ, **variables))
 
     return reader
 
 
 def test_a_pull_request_is_its_base_and_head_and_never_the_merge_commit(read):
-    found = read("pull_request", events.pull_request(B, A), GITHUB_SHA="c" * 40)
-    assert (found.kind, found.base, found.head, found.number) == ("pull_request", B, A, 7)
-    assert (found.author, found.fork, found.default_branch) == ("ada", False, "main")
+    trigger = read("pull_request", events.pull_request(B, A), GITHUB_SHA="c" * 40)
+    assert (trigger.kind, trigger.base, trigger.head, trigger.number) == ("pull_request", B, A, 7)
+    assert (trigger.author, trigger.fork, trigger.default_branch) == ("ada", False, "main")
 
 
 def test_a_review_of_a_pull_request_is_a_pull_request_so_that_an_approval_counts_at_once(read):
@@ -34,17 +34,17 @@ def test_a_review_of_a_pull_request_is_a_pull_request_so_that_an_approval_counts
 
 def test_another_repository_makes_a_fork_and_so_does_one_that_is_gone(read):
     assert read("pull_request", events.pull_request(B, A, fork=True)).fork
-    gone = events.pull_request(B, A)
-    gone["pull_request"]["head"]["repo"] = None
-    gone["pull_request"]["user"] = None
-    found = read("pull_request", gone)
-    assert found.fork
-    assert found.author == ""
+    event = events.pull_request(B, A)
+    event["pull_request"]["head"]["repo"] = None
+    event["pull_request"]["user"] = None
+    trigger = read("pull_request", event)
+    assert trigger.fork
+    assert trigger.author == ""
 
 
 def test_a_merge_group_names_both_ends_and_the_pull_request_in_its_ref(read):
-    found = read("merge_group", events.merge_group(B, A, 104))
-    assert (found.base, found.head, found.number, found.queued) == (B, A, None, 104)
+    trigger = read("merge_group", events.merge_group(B, A, 104))
+    assert (trigger.base, trigger.head, trigger.number, trigger.queued) == (B, A, None, 104)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,17 @@ def test_a_schedule_is_about_the_default_branch_and_needs_no_payload(read):
         {"schedule": "1 2 * * *"},
         {"repository": {"full_name": "octo/hello", "default_branch": "main"}},
     ):
-        found = read("schedule", event, **around)
-        assert (found.head, found.repository, found.default_branch) == (A, "octo/hello", "trunk")
+        trigger = read("schedule", event, **around)
+        assert (trigger.head, trigger.repository, trigger.default_branch) == (
+            A,
+            "octo/hello",
+            "trunk",
+        )
 
 
 def test_a_workflow_run_names_the_other_run(read):
-    found = read("workflow_run", events.workflow_run(A, origin="eve/hello"))
-    assert (found.head, found.run, found.fork, found.origin) == (A, 99, True, "eve/hello")
+    trigger = read("workflow_run", events.workflow_run(A, origin="eve/hello"))
+    assert (trigger.head, trigger.run, trigger.fork, trigger.origin) == (A, 99, True, "eve/hello")
 
 
 @pytest.mark.parametrize(
@@ -99,15 +103,15 @@ def test_other_events_are_refused_with_a_sentence(read, name, sentence):
 
 
 def test_what_is_no_event_file_is_one_sentence(read):
-    named = b'{"repository": {"full_name": "octo/hello"}'
+    opening = b'{"repository": {"full_name": "octo/hello"}'
     for raw in (
         b"",
         b"[]",
         b"\xff\xfe{}",
         b'{"a":' * 100_000,
         b"{}",
-        named + b"}",
-        named + b', "pull_request": []}',
+        opening + b"}",
+        opening + b', "pull_request": []}',
     ):
         with pytest.raises(UsageError, match="The event file is") as caught:
             read("pull_request", raw)

@@ -8,18 +8,18 @@ from vibe_gate.errors import UsageError
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
 
 
-def given(**inputs: str) -> dict[str, str]:
+def input_variables(**inputs: str) -> dict[str, str]:
     return {f"VIBE_GATE_INPUT_{name}": value for name, value in inputs.items()}
 
 
 def test_nothing_and_empty_are_the_defaults():
     every = [name.upper() for name in Inputs.model_fields]
-    assert inputs_of({}) == inputs_of(given(**dict.fromkeys(every, " "))) == Inputs()
+    assert inputs_of({}) == inputs_of(input_variables(**dict.fromkeys(every, " "))) == Inputs()
 
 
 def test_each_input_is_read():
     assert inputs_of(
-        given(
+        input_variables(
             ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", HEAD="v1", RUBRICS="quality, pay  docs",
             WORKFLOW="review", MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
             ARTIFACT="full", JUDGE="false", DRAFTS="skip",
@@ -34,14 +34,16 @@ def test_each_input_is_read():
 def test_the_token_of_the_job_serves_where_none_is_given():
     assert inputs_of({"GITHUB_TOKEN": "ghs_job"}).github_token == "ghs_job"
     assert (
-        inputs_of({"GITHUB_TOKEN": "ghs_job"} | given(GITHUB_TOKEN="ghs_own")).github_token
+        inputs_of(
+            {"GITHUB_TOKEN": "ghs_job"} | input_variables(GITHUB_TOKEN="ghs_own")
+        ).github_token
         == "ghs_own"
     )
 
 
 def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
     assert inputs_of({}).name == ""
-    assert inputs_of(given(RUBRICS="pay docs")).name == "pay,docs"
+    assert inputs_of(input_variables(RUBRICS="pay docs")).name == "pay,docs"
 
 
 @pytest.mark.parametrize(
@@ -70,19 +72,21 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
 )
 def test_a_wrong_value_is_one_clear_sentence(name, value, sentence):
     with pytest.raises(UsageError) as caught:
-        inputs_of(given(**{name: value}))
+        inputs_of(input_variables(**{name: value}))
     assert sentence in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(UsageError) as caught:
-        inputs_of(given(MODE="x", ARTIFACT="y", COMMENT="z"))
+        inputs_of(input_variables(MODE="x", ARTIFACT="y", COMMENT="z"))
     assert len(str(caught.value).splitlines()) == 3
 
 
 def test_a_traceback_shows_no_secret():
     assert "sk-ant" not in repr(
-        inputs_of(given(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x"))
+        inputs_of(input_variables(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x"))
     )
-    assert "ghs_" not in repr(inputs_of(given(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x")))
+    assert "ghs_" not in repr(
+        inputs_of(input_variables(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x"))
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from answers import answers, said
 from faces import events
-from faces.jobs import FIX, FIXER, GATE, Project, project
+from faces.jobs import FIX, FIXER, GATE, Project, make_project
 from scripted_messages_api import Text, ToolUse, Turn
 from store.test_captured_prompts import capture, prompt_event, wrote
 from wire import answering
@@ -42,7 +42,7 @@ PROMPT = "rename the marvellous function total to sum_up and nothing besides"
 LINE = {"path": "src/b.py", "line": 1, "quote": "y = 2", "side": "after"}
 
 
-def shared(made: Project, head: str, text: str = PROMPT) -> None:
+def shared(project: Project, head: str, text: str = PROMPT) -> None:
     """Have the origin's notes say that this was asked for the commit."""
     prompt = {"turn": 1, "at": "2026-11-27T10:00:00Z", "text": text}
     line = {
@@ -53,7 +53,7 @@ def shared(made: Project, head: str, text: str = PROMPT) -> None:
         "sha256": "0" * 64,
         "prompts": [prompt],
     }
-    made.origin.git(
+    project.origin.git(
         "notes", "--ref", "vibe-gate-prompts", "add", "-f", "-m", json.dumps(line), head
     )
 
@@ -62,14 +62,14 @@ def shared(made: Project, head: str, text: str = PROMPT) -> None:
 def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_posted_nowhere(
     tmp_path, environ, github, prompts
 ):
-    made = project(tmp_path, environ, github, ASKED)
-    made.origin.commit(
+    project = make_project(tmp_path, environ, github, ASKED)
+    project.origin.commit(
         "Share", **{".vibe-gate/gate.toml": f'{GATE}[share]\nprompts = "{prompts}"\n'}
     )
     # What the change itself says of sharing counts for nothing.
-    head = made.branch("topic", **{"src/b.py": "y = 2\n"})
-    made.pull(head)
-    shared(made, head)
+    head = project.branch("topic", **{"src/b.py": "y = 2\n"})
+    project.pull(head)
+    shared(project, head)
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
     reason = f"Nobody asked for it; the request says: {PROMPT}."
     fail = said(
@@ -79,31 +79,33 @@ def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_
         counterexample=f"{PROMPT} -> y is added",
         evidence=[LINE],
     )
-    given = [fail] if prompts == "redacted" else []
-    with answering(answers(*given, said("as-reported"))) as model:
+    prompt_answers = [fail] if prompts == "redacted" else []
+    with answering(answers(*prompt_answers, said("as-reported"))) as model:
         key = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": model.environ["ANTHROPIC_API_KEY"]}
-        done = made.review_pull(head, ANTHROPIC_BASE_URL=model.environ["ANTHROPIC_BASE_URL"], **key)
+        job = project.review_pull(
+            head, ANTHROPIC_BASE_URL=model.environ["ANTHROPIC_BASE_URL"], **key
+        )
     request = json.dumps(model.script.requests[0].body)
     assert "#12: Rename total" in request
     assert (PROMPT in request) == (prompts == "redacted")
-    assert done.code == (1 if prompts == "redacted" else 0), done.out + done.err
+    assert job.code == (1 if prompts == "redacted" else 0), job.out + job.err
     posted = [
-        *made.ours,
-        *(json.dumps(one.sent) for one in github.check_runs),
-        made.summary,
-        done.out,
-        done.err,
+        *project.ours,
+        *(json.dumps(check_run.sent) for check_run in github.check_runs),
+        project.summary,
+        job.out,
+        job.err,
     ]
-    posted += [one.body for one in github.review_comments]
+    posted += [comment.body for comment in github.review_comments]
     posted += [
         path.read_text()
-        for path in made.folder.rglob("*")
+        for path in project.folder.rglob("*")
         if path.is_file() and path.suffix != ".gz"
     ]
     for text in posted:
         assert "marvellous function" not in text
     if prompts == "digest":
-        assert "what was asked for is not known" in made.summary
+        assert "what was asked for is not known" in project.summary
 
 
 NOW_MS = int((datetime.now(UTC) - datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)).total_seconds() * 1000)
@@ -111,23 +113,25 @@ SECRET_PLAN = "rename it, because project Bluebird waits for it"
 
 
 @pytest.mark.parametrize("artifact", ["none", "summary", "full"])
-@pytest.mark.parametrize("shown", ["private", "public", "unknown"])
+@pytest.mark.parametrize("visibility", ["private", "public", "unknown"])
 def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_shown_a_private_prompt(
-    tmp_path, environ, github, artifact, shown
+    tmp_path, environ, github, artifact, visibility
 ):
-    is_private = shown == "private"
-    made = project(tmp_path, environ, github, ASKED)
-    made.origin.commit(
+    is_private = visibility == "private"
+    project = make_project(tmp_path, environ, github, ASKED)
+    project.origin.commit(
         "Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER}
     )
-    head = made.branch("topic", **{"src/b.py": "y = 2\n"})
-    made.pull(head)
-    made.check_out(head)
+    head = project.branch("topic", **{"src/b.py": "y = 2\n"})
+    project.pull(head)
+    project.check_out(head)
     if is_private:  # a runner that keeps its workspace, in which people work with an agent, too
-        git_folder = made.checkout / ".git"
-        capture(git_folder, made.checkout, prompt_event(SECRET_PLAN), wrote("y = 2\n"), at=NOW_MS)
-    if shown == "unknown":
-        (made.checkout / ".vibe-artifacts").write_text("in the way")
+        git_folder = project.checkout / ".git"
+        capture(
+            git_folder, project.checkout, prompt_event(SECRET_PLAN), wrote("y = 2\n"), at=NOW_MS
+        )
+    if visibility == "unknown":
+        (project.checkout / ".vibe-artifacts").write_text("in the way")
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
     not_reported = said(
         "as-reported",
@@ -136,11 +140,13 @@ def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_s
         counterexample="y -> 2",
         evidence=[LINE],
     )
-    given = [said("asked-for")] if is_private else []
+    prompt_answers = [said("asked-for")] if is_private else []
     repair = ToolUse("Write", {"file_path": "src/b.py", "content": "y = 3  # Bluebird\n"})
-    event = events.pull_request(made.main(), head)
-    with answering(answers(*given, not_reported), Turn(repair), Turn(Text("Done."))) as model:
-        made.act(
+    event = events.pull_request(project.main(), head)
+    with answering(
+        answers(*prompt_answers, not_reported), Turn(repair), Turn(Text("Done."))
+    ) as model:
+        project.act(
             "pull_request",
             event,
             ANTHROPIC_BASE_URL=model.environ["ANTHROPIC_BASE_URL"],
@@ -149,21 +155,25 @@ def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_s
             VIBE_GATE_INPUT_ARTIFACT=artifact,
             VIBE_GATE_BEGAN="1700000000",
         )
-    texts = [made.ours[0], made.summary, *(one.body for one in github.review_comments)]
-    folder = made.outputs["artifact-path"]
+    texts = [
+        project.ours[0],
+        project.summary,
+        *(comment.body for comment in github.review_comments),
+    ]
+    folder = project.outputs["artifact-path"]
     uploaded = list(Path(folder).iterdir()) if folder else []
     names = {path.name for path in uploaded}
-    if shown != "public":
+    if visibility != "public":
         reason = WHY_NOT if is_private else "the run was not recorded, so "
         assert "Bluebird" not in "".join(texts)
-        assert f"stay in the job: {reason}" in made.ours[0]
+        assert f"stay in the job: {reason}" in project.ours[0]
         assert bool(uploaded) == (is_private and artifact != "none")
         assert not {"made.patch", "bundle.tar.xz"} & names
         assert all(b"Bluebird" not in path.read_bytes() for path in uploaded)
         return
-    assert "+y = 3  # Bluebird" in made.ours[0]
+    assert "+y = 3  # Bluebird" in project.ours[0]
     assert "```suggestion\ny = 3  # Bluebird\n```" in "".join(texts)
     assert ("made.patch" in names) == (artifact != "none")
     assert ("bundle.tar.xz" in names) == (artifact == "full")
     patch_place = "not uploaded (`artifact: none`)" if artifact == "none" else "in the artifact"
-    assert re.search(rf"the whole patch is .*{re.escape(patch_place)}", made.ours[0])
+    assert re.search(rf"the whole patch is .*{re.escape(patch_place)}", project.ours[0])

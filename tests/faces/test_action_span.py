@@ -17,16 +17,16 @@ RUBRIC = ".vibe-gate/rubrics/quality.toml"
 HOLE = "# TODO hole\n"
 
 
-def files(made: Project) -> list[str]:
-    stored = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
+def files(project: Project) -> list[str]:
+    stored = json.loads(Path(project.outputs["artifact-path"], "summary.json").read_text())
     return [file["path"] for file in stored["change"]["files"]]
 
 
 # Merges that cross
 
 
-def test_a_second_merge_that_takes_back_what_the_base_merged_is_seen(made):
-    origin = made.origin
+def test_a_second_merge_that_takes_back_what_the_base_merged_is_seen(project):
+    origin = project.origin
     origin.commit("soft", **{"src/b.py": HOLE, RUBRIC: SOFT})
     origin.git("checkout", "-q", "-b", "harden")
     hardened = origin.commit("harden", **{"src/b.py": "x = 1\n", RUBRIC: FORBIDDEN})
@@ -37,24 +37,24 @@ def test_a_second_merge_that_takes_back_what_the_base_merged_is_seen(made):
         "commit-tree", f"{other}^{{tree}}", "-p", other, "-p", hardened, "-m", "Merge harden"
     )
     origin.git("branch", "topic", head)
-    made.pull(head)
-    done = made.review_pull(head)
-    assert done.code == 1, done.out + done.err
-    assert files(made) == [RUBRIC, "src/b.py"]
+    project.pull(head)
+    job = project.review_pull(head)
+    assert job.code == 1, job.out + job.err
+    assert files(project) == [RUBRIC, "src/b.py"]
     assert (
-        f"has 2 merge bases (merges that cross), so the change was taken against {made.main()[:12]}"
-        in made.summary.replace("`", "")
+        f"has 2 merge bases (merges that cross), so the change was taken against {project.main()[:12]}"
+        in project.summary.replace("`", "")
     )
     pushed = events.push(events.NOBODY, head, "refs/heads/topic")
-    assert made.act("push", pushed, checkout=head).code == 1
-    assert "has 2 merge bases" in made.summary.replace("`", "")
+    assert project.act("push", pushed, checkout=head).code == 1
+    assert "has 2 merge bases" in project.summary.replace("`", "")
 
 
 # Shallow checkouts
 
 
-def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made):
-    origin = made.origin
+def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(project):
+    origin = project.origin
     old = origin.commit("old", **{"src/b.py": HOLE, RUBRIC: SOFT})
     base = origin.commit("new", **{"src/b.py": "x = 1\n", RUBRIC: FORBIDDEN})
     chain = base
@@ -62,49 +62,49 @@ def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made):
         chain = origin.git("commit-tree", f"{old}^{{tree}}", "-p", chain, "-m", f"{number}")
     head = origin.git("commit-tree", f"{old}^{{tree}}", "-p", old, "-p", chain, "-m", "head")
     origin.git("branch", "topic", head)
-    made.pull(head)
-    done = made.review_pull(head, depth=1)
-    assert done.code == 1, done.out + done.err
-    assert files(made) == [RUBRIC, "src/b.py"]
-    made.check_out(head, 1)
-    Repo(made.checkout, made.environ).git("fetch", "-q", "--depth=5", "origin", base, head)
-    (made.checkout / ".git" / "config").write_text("[core]\n\trepositoryformatversion = 0\n")
-    done = made.act("pull_request", events.pull_request(base, head))
-    assert done.code == 2
-    assert "parted cannot be told in this checkout" in done.out
+    project.pull(head)
+    job = project.review_pull(head, depth=1)
+    assert job.code == 1, job.out + job.err
+    assert files(project) == [RUBRIC, "src/b.py"]
+    project.check_out(head, 1)
+    Repo(project.checkout, project.environ).git("fetch", "-q", "--depth=5", "origin", base, head)
+    (project.checkout / ".git" / "config").write_text("[core]\n\trepositoryformatversion = 0\n")
+    job = project.act("pull_request", events.pull_request(base, head))
+    assert job.code == 2
+    assert "parted cannot be told in this checkout" in job.out
 
 
 # Names
 
 
 @pytest.mark.parametrize("base", ["", "main", "main~0"])
-def test_a_tag_named_like_the_base_is_not_taken_for_it(made, base):
-    head = made.branch("evil", **{"src/e.py": todos(1)})
+def test_a_tag_named_like_the_base_is_not_taken_for_it(project, base):
+    head = project.branch("evil", **{"src/e.py": todos(1)})
     for tag in ("main", "origin/main"):
-        made.origin.git("update-ref", f"refs/tags/{tag}", head)
-    made.check_out(head, 1)
-    work = Repo(made.checkout, made.environ)
+        project.origin.git("update-ref", f"refs/tags/{tag}", head)
+    project.check_out(head, 1)
+    work = Repo(project.checkout, project.environ)
     work.git("fetch", "-q", "--depth=1", "origin", "+refs/tags/*:refs/tags/*")
     tagged = events.push(events.NOBODY, head, "refs/tags/main")
-    assert made.act("push", tagged, VIBE_GATE_INPUT_BASE=base).code == 1
-    assert files(made) == ["src/e.py"]
+    assert project.act("push", tagged, VIBE_GATE_INPUT_BASE=base).code == 1
+    assert files(project) == ["src/e.py"]
 
 
-def test_a_base_may_be_a_tag_or_a_commit_and_an_unknown_default_branch_is_a_sentence(made):
-    start = made.main()
-    made.origin.git("tag", "v1", start)
-    head = made.branch("topic", **{"src/e.py": todos(1)})
+def test_a_base_may_be_a_tag_or_a_commit_and_an_unknown_default_branch_is_a_sentence(project):
+    start = project.main()
+    project.origin.git("tag", "v1", start)
+    head = project.branch("topic", **{"src/e.py": todos(1)})
     for base in ("v1", start):
-        made.check_out(head)
-        Repo(made.checkout, made.environ).git("fetch", "-q", "--tags", "origin")
+        project.check_out(head)
+        Repo(project.checkout, project.environ).git("fetch", "-q", "--tags", "origin")
         assert (
-            made.act(
+            project.act(
                 "workflow_dispatch", events.dispatch(), GITHUB_SHA=head, VIBE_GATE_INPUT_BASE=base
             ).code
             == 1
         )
     nowhere = events.push(events.NOBODY, head, "refs/heads/topic")
     nowhere["repository"]["default_branch"] = "trunk"
-    done = made.act("push", nowhere, checkout=head)
-    assert done.code == 2
-    assert "The default branch trunk is not in this checkout, and could not be fetched." in done.out
+    job = project.act("push", nowhere, checkout=head)
+    assert job.code == 2
+    assert "The default branch trunk is not in this checkout, and could not be fetched." in job.out

@@ -14,7 +14,7 @@ import pytest
 from command import Done
 from contract.github import LoopbackGitHub
 from faces import events
-from faces.jobs import FIX, FIXER, GATE, Project, project, todos
+from faces.jobs import FIX, FIXER, GATE, Project, make_project, todos
 from msgspec.structs import replace
 from repos import RUBRIC, SWALLOWS
 from test_review import FAILS, PASSES
@@ -48,53 +48,55 @@ ALONE = {"GITHUB_WORKFLOW_REF": f"octo/hello/{FILE}@refs/pull/7/merge"}
 class Jobs:
     """The jobs of one pull request: none takes or leaves answers, as with `cache: "false"`."""
 
-    def __init__(self, made: Project, url: str, requests: list[object]) -> None:
-        self.made, self.url, self._requests = made, url, requests
-        self.head = made.branch("topic", **{"src/load.py": SWALLOWS})
-        made.pull(self.head)
+    def __init__(self, project: Project, url: str, requests: list[object]) -> None:
+        self.project, self.url, self._requests = project, url, requests
+        self.head = project.branch("topic", **{"src/load.py": SWALLOWS})
+        project.pull(self.head)
 
     def job(
-        self, event: str = "pull_request", key: str = KEY, fork: bool = False, **more: str
+        self, event: str = "pull_request", key: str = KEY, fork: bool = False, **variables: str
     ) -> Done:
-        about = events.pull_request(self.made.main(), self.head, fork=fork)
-        given = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key, **ALONE, **more}
-        given |= {} if fork else {"ANTHROPIC_BASE_URL": self.url}
-        return self.made.act(event, about, checkout=self.head, **given)
+        payload = events.pull_request(self.project.main(), self.head, fork=fork)
+        environ = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key, **ALONE, **variables}
+        environ |= {} if fork else {"ANTHROPIC_BASE_URL": self.url}
+        return self.project.act(event, payload, checkout=self.head, **environ)
 
-    def look(self, key: str = KEY, **more: str) -> int:
+    def look(self, key: str = KEY, **variables: str) -> int:
         """The exit code of a job because of a review. It asks and posts nothing."""
-        before = (len(self._requests), self.made.github.writes)
-        done = self.job("pull_request_review", key, **more)
-        assert (len(self._requests), self.made.github.writes) == before, done.out
-        return done.code
+        before = (len(self._requests), self.project.github.writes)
+        job = self.job("pull_request_review", key, **variables)
+        assert (len(self._requests), self.project.github.writes) == before, job.out
+        return job.code
 
 
 @pytest.fixture
 def jobs(tmp_path, environ, github) -> Iterator[Jobs]:
     with answering(PASSES, repeat_last=True) as model:
         yield Jobs(
-            project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
+            make_project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
         )
 
 
 @pytest.mark.slow
 def test_a_review_of_a_green_pull_request_leaves_it_green_whatever_became_of_the_answers(jobs):
-    made, github = jobs.made, jobs.made.github
+    project, github = jobs.project, jobs.project.github
     assert jobs.look() == 3, "no verdict stands yet"
-    assert "No check run has a verdict for this commit" in made.summary
+    assert "No check run has a verdict for this commit" in project.summary
     assert jobs.job().code == 0
     github.add_review(7, "eve", "COMMENTED")
     assert (jobs.look(), jobs.look()) == (0, 0)
-    assert made.outputs["verdict"] == "pass"
-    assert Path(made.outputs["report"]).read_text() == made.summary
-    assert "sarif" not in made.outputs, (
+    assert project.outputs["verdict"] == "pass"
+    assert Path(project.outputs["report"]).read_text() == project.summary
+    assert "sarif" not in project.outputs, (
         "findings of judges would be missing, and their alerts closed"
     )
-    assert made.summary.startswith("### vibe-gate: PASS · [`") and "[`run 4711`]" in made.summary
-    made.origin.commit("Ask for more", **{".vibe-gate/gate.toml": GATE + "# more\n"})
-    made.pull(jobs.head)
+    assert (
+        project.summary.startswith("### vibe-gate: PASS · [`") and "[`run 4711`]" in project.summary
+    )
+    project.origin.commit("Ask for more", **{".vibe-gate/gate.toml": GATE + "# more\n"})
+    project.pull(jobs.head)
     assert jobs.job("pull_request_review").code == 3, "another gate"
-    assert said(jobs) == ("### vibe-gate: NOT REVIEWED (inconclusive) ·", "failure")
+    assert read_standing(jobs) == ("### vibe-gate: NOT REVIEWED (inconclusive) ·", "failure")
     github.add_actions_run(jobs.head)
     for key in ("dummy",):
         assert (jobs.job(key=key).code, jobs.look(key)) == (0, 0)
@@ -114,8 +116,8 @@ class Records:
             print,
         )
 
-    def _job(self, key: str, about: str = "a" * 32, **inputs: object) -> Standing:
-        return Standing(self._runner, Inputs(**inputs), HEAD, about, key, 7)
+    def _job(self, key: str, subject: str = "a" * 32, **inputs: object) -> Standing:
+        return Standing(self._runner, Inputs(**inputs), HEAD, subject, key, 7)
 
     def leave(self, key: str, outcome: str = "pass", code: int = 0) -> None:
         summary = replace(empty_summary(CHANGE), outcome=outcome, exit_code=code)
@@ -137,13 +139,13 @@ class Records:
         with self._open() as forge:
             forge.begin_check_run(HEAD, "vibe-gate", "t", "s", record=record)
 
-    def look(self, done: Review) -> Recheck:
+    def look(self, review: Review) -> Recheck:
         with self._open() as forge:
-            return decide_recheck(done, self._job(KEY), forge)
+            return decide_recheck(review, self._job(KEY), forge)
 
-    def find(self, key: str = KEY, **more: object) -> StandingVerdict | str:
+    def find(self, key: str = KEY, **inputs: object) -> StandingVerdict | str:
         with self._open() as forge:
-            return self._job(key, **more).find(forge)
+            return self._job(key, **inputs).find(forge)
 
 
 @pytest.fixture
@@ -204,22 +206,22 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
 
 def test_a_standing_verdict_about_files_that_changed_stays_one(records):
     records.leave(KEY, "pass", INTEGRITY)
-    about = {
+    fields = {
         "kind": "judge",
         "must": True,
         "weight": 1,
         "decided_by": "none",
         "cause": AsksNoModel(),
     }
-    asked = CriterionResult(id="x", outcome="abstain", **about)
+    criterion = CriterionResult(id="x", outcome="abstain", **fields)
     rubric = RubricResult(
-        id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(asked,)
+        id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(criterion,)
     )
     summary = replace(
         empty_summary(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,)
     )
-    seen = records.look(Review(summary))
-    assert (seen.summary.exit_code, seen.stands.exit_code, seen.posts) == (
+    recheck = records.look(Review(summary))
+    assert (recheck.summary.exit_code, recheck.stands.exit_code, recheck.posts) == (
         INTEGRITY,
         INTEGRITY,
         False,
@@ -253,32 +255,34 @@ def test_a_pass_with_an_accepted_finding_stands_only_while_the_override_does(
     github.permissions["bob"] = "write"
     with answering(FAILS, repeat_last=True) as model:
         jobs = Jobs(
-            project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
+            make_project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
         )
         assert (jobs.job().code, jobs.look()) == (1, 1)
         name = re.search(r"vibe-gate:finding ([0-9a-f]{16})", github.review_comments[0].body)[1]
-        asked = github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
+        override = github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
         github.add_comment(
             7,
             "github-actions[bot]",
-            f"<!-- vibe-gate:answer {asked.id} {jobs.head} {name} -->\nfine",
+            f"<!-- vibe-gate:answer {override.id} {jobs.head} {name} -->\nfine",
         )
         assert jobs.look() == 3, "what it means is decided by the job that runs again"
         assert (jobs.job().code, jobs.look()) == (0, 0)
         github.permissions["bob"] = "read"
         assert jobs.job("pull_request_review").code == 1, "the verdict without it stands"
-        assert said(jobs) == ("### vibe-gate: FAIL ·", "failure"), "and is what is posted"
-        assert "stands; its check run has the findings" in jobs.made.ours[0].replace("`", "")
+        assert read_standing(jobs) == ("### vibe-gate: FAIL ·", "failure"), "and is what is posted"
+        assert "stands; its check run has the findings" in jobs.project.ours[0].replace("`", "")
         github.permissions["bob"] = "write"
         assert jobs.job("pull_request_review").code == 0
-        assert said(jobs) == ("### vibe-gate: PASS ·", "success")
+        assert read_standing(jobs) == ("### vibe-gate: PASS ·", "success")
         assert jobs.look() == 0
 
 
-def said(jobs: Jobs) -> tuple[str, str]:
+def read_standing(jobs: Jobs) -> tuple[str, str]:
     """How the comment's headline begins, and what the newest check run concludes."""
-    headline = jobs.made.ours[0].splitlines()[1]
-    return headline[: headline.index("·") + 1], jobs.made.github.check_runs[-1].sent["conclusion"]
+    headline = jobs.project.ours[0].splitlines()[1]
+    return headline[: headline.index("·") + 1], jobs.project.github.check_runs[-1].sent[
+        "conclusion"
+    ]
 
 
 @pytest.mark.slow
@@ -288,74 +292,74 @@ def test_comment_and_check_run_follow_a_job_that_fails_because_an_overrides_comm
     github.permissions["bob"] = "write"
     with answering(FAILS, repeat_last=True) as model:
         jobs = Jobs(
-            project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
+            make_project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests
         )
         assert jobs.job().code == 1
         name = re.search(r"vibe-gate:finding ([0-9a-f]{16})", github.review_comments[0].body)[1]
-        asked = github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
+        override = github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
         github.add_comment(
             7,
             "github-actions[bot]",
-            f"<!-- vibe-gate:answer {asked.id} {jobs.head} {name} -->\nfine",
+            f"<!-- vibe-gate:answer {override.id} {jobs.head} {name} -->\nfine",
         )
         assert jobs.job().code == 0
-        assert said(jobs) == ("### vibe-gate: PASS ·", "success")
+        assert read_standing(jobs) == ("### vibe-gate: PASS ·", "success")
         github.check_runs[:] = [
             run for run in github.check_runs if run.sent["conclusion"] == "success"
         ]
-        github.comments.remove(asked)
+        github.comments.remove(override)
         assert jobs.job("pull_request_review").code == 3, "no verdict without the override is known"
-        assert said(jobs) == ("### vibe-gate: NOT REVIEWED (inconclusive) ·", "failure")
+        assert read_standing(jobs) == ("### vibe-gate: NOT REVIEWED (inconclusive) ·", "failure")
         assert jobs.look() == 3
 
 
 @pytest.mark.slow
 def test_an_approval_is_decided_without_the_answers_and_so_is_its_dismissal(jobs):
-    made, github = jobs.made, jobs.made.github
+    project, github = jobs.project, jobs.project.github
     github.permissions["bob"] = "write"
-    jobs.head = made.branch("policy", **SOFTER)
-    made.pull(jobs.head)
+    jobs.head = project.branch("policy", **SOFTER)
+    project.pull(jobs.head)
     assert (jobs.job().code, jobs.look()) == (4, 4)
     review = github.add_review(7, "bob", "APPROVED", jobs.head)
     assert jobs.job("pull_request_review").code == 0
     assert (
-        made.ours[0]
+        project.ours[0]
         .splitlines()[1]
         .startswith("### vibe-gate: PASS · gate change approved by `@bob`")
     )
-    assert "passed in run 4711; not asked again" in made.ours[0]
+    assert "passed in run 4711; not asked again" in project.ours[0]
     assert github.check_runs[-1].sent["conclusion"] == "success"
     assert jobs.look() == 0
     review.state = "DISMISSED"
     assert jobs.job("pull_request_review").code == 4
-    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: NEEDS APPROVAL")
+    assert project.ours[0].splitlines()[1].startswith("### vibe-gate: NEEDS APPROVAL")
     assert jobs.look() == 4
     assert github.check_runs[-1].sent["conclusion"] == "action_required"
 
 
 @pytest.mark.slow
-def test_a_review_runs_no_workflow_and_its_verdict_stands(made):
-    made.origin.commit(
+def test_a_review_runs_no_workflow_and_its_verdict_stands(project):
+    project.origin.commit(
         "Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER}
     )
     with answering(PASSES, repeat_last=True) as model:
-        jobs = Jobs(made, model.base_url, model.script.requests)
-        jobs.head = made.branch("topic", **{"src/a.py": todos(1)})
-        made.pull(jobs.head)
+        jobs = Jobs(project, model.base_url, model.script.requests)
+        jobs.head = project.branch("topic", **{"src/a.py": todos(1)})
+        project.pull(jobs.head)
         fixing = {"VIBE_GATE_INPUT_WORKFLOW": "fix"}
         assert jobs.look(**fixing) == 3, "its agent is not asked"
-        jobs.head = made.branch("topic", **{"src/a.py": "y = 1\n"})
-        made.pull(jobs.head)
+        jobs.head = project.branch("topic", **{"src/a.py": "y = 1\n"})
+        project.pull(jobs.head)
         assert (jobs.job(**fixing).code, jobs.look(**fixing)) == (0, 0)
-        assert made.summary.startswith("### vibe-gate: PASS · [`")
+        assert project.summary.startswith("### vibe-gate: PASS · [`")
 
 
 @pytest.mark.slow
 def test_a_fork_stays_not_reviewed_and_its_reviews_say_why(jobs):
-    github = jobs.made.github
+    github = jobs.project.github
     github.read_only.add(github.token)
     for event in ("pull_request", "pull_request_review"):
-        done = jobs.job(event, key="", fork=True)
-        assert done.code == 3
-        assert "fork's job gets no API key" in jobs.made.summary
-    assert "re-run the job of the newest push" not in jobs.made.summary
+        job = jobs.job(event, key="", fork=True)
+        assert job.code == 3
+        assert "fork's job gets no API key" in jobs.project.summary
+    assert "re-run the job of the newest push" not in jobs.project.summary

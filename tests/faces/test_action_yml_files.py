@@ -41,11 +41,11 @@ INPUTS = re.findall(r"^  ([a-z-]+):$", block("inputs"), re.MULTILINE)
     "requirement", [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["store"]]
 )
 def test_the_lock_holds_a_release_that_pyproject_allows(requirement):
-    wanted = Requirement(requirement)
-    version = LOCKED.get(canonicalize_name(wanted.name))
-    assert version is not None, f"`nox -s lock`: {wanted.name} is not locked"
-    assert wanted.specifier.contains(version), (
-        f"`nox -s lock`: {wanted.name} {version} is not {wanted.specifier}"
+    dependency = Requirement(requirement)
+    version = LOCKED.get(canonicalize_name(dependency.name))
+    assert version is not None, f"`nox -s lock`: {dependency.name} is not locked"
+    assert dependency.specifier.contains(version), (
+        f"`nox -s lock`: {dependency.name} {version} is not {dependency.specifier}"
     )
 
 
@@ -121,7 +121,7 @@ esac
 """
 
 
-def again(folder: Path, found: str) -> tuple[int, list[str]]:
+def run_again_script(folder: Path, run_id: str) -> tuple[int, list[str]]:
     """Run the script of strict-2-again.yml with a `gh` that writes down what it is asked."""
     script = textwrap.dedent(AGAIN.split("        run: |\n")[1]).replace("sleep 15", "sleep 0")
     (folder / "gh").write_text(GH)
@@ -129,34 +129,36 @@ def again(folder: Path, found: str) -> tuple[int, list[str]]:
     environ = {
         "PATH": f"{folder}:{os.environ['PATH']}",
         "SEEN": str(folder / "seen"),
-        "FOUND": found,
+        "FOUND": run_id,
         "GITHUB_REPOSITORY": "octo/hello",
         "GATE": "vibe-gate.yml",
         "HEAD": "a" * 40,
         "BRANCH": "$(x)&y",
     }
-    done = subprocess.run(["bash", "-e", "-c", script], env=environ, capture_output=True, text=True)
-    return done.returncode, (folder / "seen").read_text().splitlines()
+    result = subprocess.run(
+        ["bash", "-e", "-c", script], env=environ, capture_output=True, text=True
+    )
+    return result.returncode, (folder / "seen").read_text().splitlines()
 
 
 def test_another_look_runs_the_gates_job_again_once_it_has_ended(tmp_path):
-    code, seen = again(tmp_path, "99")
+    code, calls = run_again_script(tmp_path, "99")
     assert code == 0
-    assert seen[0].startswith(
+    assert calls[0].startswith(
         "api -X GET repos/octo/hello/actions/workflows/vibe-gate.yml/runs -f event=pull_request"
     )
-    assert "-f branch=$(x)&y" in seen[0]
-    assert seen[1:3] == ["api repos/octo/hello/actions/runs/99 --jq .status"] * 2
-    assert seen[3:] == ["api -X POST repos/octo/hello/actions/runs/99/rerun"]
+    assert "-f branch=$(x)&y" in calls[0]
+    assert calls[1:3] == ["api repos/octo/hello/actions/runs/99 --jq .status"] * 2
+    assert calls[3:] == ["api -X POST repos/octo/hello/actions/runs/99/rerun"]
 
 
 ENDED = [("f", "cancelled"), ("e", None), ("b", "failure"), ("a", "success")]
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-@pytest.mark.parametrize("ended", [ENDED, ENDED[:2]], ids=["a later night", "the first"])
+@pytest.mark.parametrize("nights", [ENDED, ENDED[:2]], ids=["a later night", "the first"])
 def test_a_night_begins_where_the_last_one_ended_and_the_first_at_the_newest_commit(
-    tmp_path, environ, ended
+    tmp_path, environ, nights
 ):
     repo = Repo(tmp_path / "repo", environ)
     parent = repo.commit("One", a="1")
@@ -167,7 +169,11 @@ def test_a_night_begins_where_the_last_one_ended_and_the_first_at_the_newest_com
         '#!/bin/sh\necho "$4 $6" > "$SEEN"\nprintf %s "$RUNS" | jq -r "$8"\n'
     )
     (tmp_path / "gh").chmod(0o755)
-    runs = {"workflow_runs": [{"head_sha": one * 40, "conclusion": how} for one, how in ended]}
+    runs = {
+        "workflow_runs": [
+            {"head_sha": digit * 40, "conclusion": conclusion} for digit, conclusion in nights
+        ]
+    }
     around = {"PATH": f"{tmp_path}:{environ['PATH']}", "SEEN": str(tmp_path / "seen"), "RUNS": json.dumps(runs),
               "GITHUB_REPOSITORY": "octo/hello", "GITHUB_OUTPUT": str(tmp_path / "output"),
               "GITHUB_WORKFLOW_REF": "octo/hello/.github/workflows/night.yml@refs/heads/main"}  # fmt: skip
@@ -175,12 +181,14 @@ def test_a_night_begins_where_the_last_one_ended_and_the_first_at_the_newest_com
     assert (
         tmp_path / "seen"
     ).read_text() == "repos/octo/hello/actions/workflows/night.yml/runs event=schedule\n"
-    assert (tmp_path / "output").read_text() == f"commit={'b' * 40 if ended == ENDED else parent}\n"
+    assert (
+        tmp_path / "output"
+    ).read_text() == f"commit={'b' * 40 if nights == ENDED else parent}\n"
 
 
 def test_another_look_without_a_first_one_is_red(tmp_path):
-    code, seen = again(tmp_path, "")
-    assert (code, len(seen)) == (1, 1)
+    code, calls = run_again_script(tmp_path, "")
+    assert (code, len(calls)) == (1, 1)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

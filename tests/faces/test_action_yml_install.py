@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import sdk_alone
-from acting import INSTALL, ROOT, build, found, shorten, wheel
+from acting import INSTALL, ROOT, build, run_find_step, shorten, wheel
 from answers import passes
 from repos import SWALLOWS, Repo, gated
 from wire import KEY, answering
@@ -53,9 +53,9 @@ def review(python: Path, repo: Repo, environ: dict[str, str]) -> subprocess.Comp
 def claude_of(python: Path, environ: dict[str, str]) -> str:
     """What `doctor` says of the agent's program."""
     argv = [python, "-I", "-m", "vibe_gate", "doctor", "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, env=environ)
+    result = subprocess.run(argv, capture_output=True, text=True, env=environ)
     return next(
-        point["what"] for point in json.loads(done.stdout)["points"] if point["name"] == "claude"
+        point["what"] for point in json.loads(result.stdout)["points"] if point["name"] == "claude"
     )
 
 
@@ -83,8 +83,8 @@ def test_the_lock_for_agents_names_packages_that_the_index_has_with_these_hashes
     python = built / "vibe-gate-checks" / "venv" / "bin" / "python"
     command = "install --dry-run --require-hashes --only-binary :all: --no-deps --requirement"
     argv = [*pip_for(python), *command.split(), INSTALL / "requirements-agent.txt"]
-    done = subprocess.run(argv, capture_output=True, text=True, env=ambient)
-    assert "Would install" in done.stdout and " claude-agent-sdk-" in done.stdout, done.stderr
+    result = subprocess.run(argv, capture_output=True, text=True, env=ambient)
+    assert "Would install" in result.stdout and " claude-agent-sdk-" in result.stdout, result.stderr
 
 
 def test_a_judge_that_is_wanted_where_the_sdk_is_not_installed_leaves_the_change_not_reviewed(
@@ -93,10 +93,10 @@ def test_a_judge_that_is_wanted_where_the_sdk_is_not_installed_leaves_the_change
     repo = gated(tmp_path / "r", environ)
     repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
     keyed = environ | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
-    done = review(built / "vibe-gate-checks" / "venv" / "bin" / "python", repo, keyed)
-    assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith("? NOT REVIEWED"), done.stdout
-    assert "claude-agent-sdk is not installed: 2 judge questions skipped." in done.stdout
+    result = review(built / "vibe-gate-checks" / "venv" / "bin" / "python", repo, keyed)
+    assert result.returncode == 3, result.stderr
+    assert result.stdout.startswith("? NOT REVIEWED"), result.stdout
+    assert "claude-agent-sdk is not installed: 2 judge questions skipped." in result.stdout
 
 
 def test_the_small_installation_of_the_docs_has_no_bundled_program_and_judges_with_the_one_on_path(
@@ -112,31 +112,36 @@ def test_the_small_installation_of_the_docs_has_no_bundled_program_and_judges_wi
     (packages,) = (venv / "lib").glob("python3.*/site-packages")
     python = venv / "bin" / "python"
     sdk = next(
-        each for each in metadata.requires("vibe-gate") if each.startswith("claude-agent-sdk")
+        requirement
+        for requirement in metadata.requires("vibe-gate")
+        if requirement.startswith("claude-agent-sdk")
     )
     pip = [*pip_for(python), "-q", *command.split(), sdk]
     subprocess.run(pip, check=True, env=ambient, cwd=tmp_path)
     assert not (packages / "claude_agent_sdk" / "_bundled" / "claude").exists()
 
     without = environ["PATH"].removeprefix(f"{sdk_alone.REAL}:")
-    there = environ | {"PATH": f"{tmp_path}:{without}"}
-    assert claude_of(python, there).startswith("Claude Code was not found")
+    path_environ = environ | {"PATH": f"{tmp_path}:{without}"}
+    assert claude_of(python, path_environ).startswith("Claude Code was not found")
     (tmp_path / "claude").symlink_to(find_cli(environ["PATH"]))
-    assert claude_of(python, there) == f"{tmp_path}/claude (claude-agent-sdk does not bundle one)"
+    assert (
+        claude_of(python, path_environ)
+        == f"{tmp_path}/claude (claude-agent-sdk does not bundle one)"
+    )
     repo = gated(tmp_path / "r", environ)
     repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
     with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
-        keyed = there | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.base_url}
-        done = review(python, repo, keyed)
-    assert done.stdout.startswith("✓ PASS"), done.stdout + done.stderr
+        keyed = path_environ | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.base_url}
+        result = review(python, repo, keyed)
+    assert result.stdout.startswith("✓ PASS"), result.stdout + result.stderr
 
 
 def test_a_second_use_in_the_same_job_installs_nothing(built, ambient, tmp_path):
     place = tmp_path / "vibe-gate"
     subprocess.run(["cp", "-al", built / "vibe-gate-checks", place], check=True)
     key = (place / "venv" / "vibe-gate-ready").read_text()
-    done = build(place, ambient | {"PIP_NO_INDEX": "1"}, key=key)
-    assert (done.returncode, done.stdout) == (
+    installation = build(place, ambient | {"PIP_NO_INDEX": "1"}, key=key)
+    assert (installation.returncode, installation.stdout) == (
         0,
         "The environment of an earlier step of this job is used again.\n",
     )
@@ -145,10 +150,13 @@ def test_a_second_use_in_the_same_job_installs_nothing(built, ambient, tmp_path)
 def test_a_cached_wheel_with_other_bytes_is_said_and_fetched_anew(built, small, ambient, tmp_path):
     place, index = tmp_path / "vibe-gate", tmp_path / "index"
     good, cached = wheel(index, built), wheel(place / "wheels", built, b"\0")
-    done = build(place, ambient | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}, small)
-    assert done.returncode == 0, done.stderr
+    installation = build(
+        place, ambient | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}, small
+    )
+    assert installation.returncode == 0, installation.stderr
     assert (
-        "::warning title=vibe-gate::The cached packages are not what the lock names" in done.stdout
+        "::warning title=vibe-gate::The cached packages are not what the lock names"
+        in installation.stdout
     )
     assert cached.read_bytes() == good.read_bytes()
     outputs = (tmp_path / "outputs").read_text()
@@ -167,14 +175,14 @@ def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
     (checkout / "sitecustomize.py").write_text("raise SystemExit('ran')\n")
     path = f"{checkout}/bin:bin:.:{checkout}/to-itself:{tmp_path}/way-in:{ambient['PATH']}"
     places = {"GITHUB_WORKSPACE": str(checkout), "PYTHONPATH": str(checkout)}
-    code, said, outputs = found(tmp_path, ambient, PATH=path, **places)
-    assert code == 0, said
+    code, output, outputs = run_find_step(tmp_path, ambient, PATH=path, **places)
+    assert code == 0, output
     assert not mark.exists()
     assert outputs["python"] and not Path(outputs["python"]).is_relative_to(checkout)
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("variables", "kind"),
     [
         ({}, "checks"),
         ({"VIBE_GATE_HAS_KEY": "false", "ANTHROPIC_API_KEY": ""}, "checks"),
@@ -190,14 +198,14 @@ def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
     ],
 )
 def test_without_credentials_or_judges_the_sdk_is_left_out_and_the_key_names_all_of_it(
-    ambient, tmp_path, told, kind
+    ambient, tmp_path, variables, kind
 ):
-    _, said, outputs = found(tmp_path, ambient, **told)
+    _, output, outputs = run_find_step(tmp_path, ambient, **variables)
     assert outputs["key"].startswith(f"vibe-gate-{kind}-Linux-X64-python3.")
     assert len(outputs["key"].rsplit("-", 1)[1]) == 32
     assert outputs["place"] == str(tmp_path / f"vibe-gate-{kind}")
     assert outputs["wheels"] == f"{outputs['place']}/wheels"
-    assert ("not installed" in said) == kind.startswith("checks")
+    assert ("not installed" in output) == kind.startswith("checks")
 
 
 def test_without_a_python_the_action_is_told_to_bring_one(tmp_path):
@@ -205,19 +213,21 @@ def test_without_a_python_the_action_is_told_to_bring_one(tmp_path):
     tools.mkdir()
     for name in ("bash", "sh", "dirname", "cut", "sha256sum"):
         (tools / name).symlink_to(shutil.which(name) or "")
-    code, said, outputs = found(tmp_path, {"PATH": str(tools), "RUNNER_TOOL_CACHE": str(tmp_path)})
-    assert code == 0, said
+    code, output, outputs = run_find_step(
+        tmp_path, {"PATH": str(tools), "RUNNER_TOOL_CACHE": str(tmp_path)}
+    )
+    assert code == 0, output
     assert outputs["python"] == ""
     assert "-python3.13-" in outputs["key"]
-    assert "actions/setup-python brings one" in said
+    assert "actions/setup-python brings one" in output
 
 
 def test_windows_is_refused_with_a_sentence(ambient, tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", str(INSTALL / "step.sh"), "find"],
         env=ambient | {"RUNNER_OS": "Windows", "RUNNER_TEMP": str(tmp_path)},
         capture_output=True,
         text=True,
         cwd="/",
     )
-    assert (done.returncode, done.stdout.count("Linux and macOS")) == (2, 1)
+    assert (result.returncode, result.stdout.count("Linux and macOS")) == (2, 1)

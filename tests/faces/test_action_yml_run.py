@@ -94,9 +94,9 @@ def swallowing(tmp_path: Path, environ: dict[str, str]) -> Project:
     return proposed(tmp_path, environ, **{"src/load.py": SWALLOWS})
 
 
-def pull_on(github: LoopbackGitHub, project: Project, **more: Any) -> None:
+def pull_on(github: LoopbackGitHub, project: Project, **fields: Any) -> None:
     diff = project.checkout.git("diff", f"{project.base}...{project.head}")
-    github.add_pull(7, base_sha=project.base, head_sha=project.head, diff=diff, **more)
+    github.add_pull(7, base_sha=project.base, head_sha=project.head, diff=diff, **fields)
 
 
 def reviewed(
@@ -105,23 +105,23 @@ def reviewed(
     github: LoopbackGitHub,
     workflow: str,
     event: str = "pull_request",
-    **more: Any,
+    **options: Any,
 ) -> Job:
     """Run an example with a model that answers `model`; the token is `github`'s own unless one is
     given.
     """
-    payload = more.pop("payload", project.event())
+    payload = options.pop("payload", project.event())
     path = example(project.checkout, workflow)
-    if more.pop("cached", False):  # installing for real takes half a minute
+    if options.pop("cached", False):  # installing for real takes half a minute
         text = (project.checkout.path / path).read_text()
         project.checkout.write(path, text.replace('cache: "false"', 'cache: "true"'))
-    environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": more.pop("token", github.token)}
-    answer = more.pop("model", None)
+    environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": options.pop("token", github.token)}
+    answer = options.pop("model", None)
     if answer is None:
-        return runner.run(project.checkout.path, event, payload, path, **environ, **more)
+        return runner.run(project.checkout.path, event, payload, path, **environ, **options)
     with answering(answer) as model:
         environ |= {"ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": KEY}
-        return runner.run(project.checkout.path, event, payload, path, **environ, **more)
+        return runner.run(project.checkout.path, event, payload, path, **environ, **options)
 
 
 def summary_of(job: Job) -> dict[str, Any]:
@@ -141,29 +141,31 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
         (check,) = github.check_runs
         assert check.sent["head_sha"] == swallowing.head
         assert check.sent["conclusion"] == "failure"
-        assert [(one.path, one.line) for one in github.review_comments] == [("src/load.py", 4)]
+        assert [(comment.path, comment.line) for comment in github.review_comments] == [
+            ("src/load.py", 4)
+        ]
         assert check.annotations == []
         assert job.outputs["verdict"] == "fail"
         assert float(job.outputs["cost-usd"]) > 0
         assert job.outputs["comment-url"].startswith("http")
         assert summary_of(job)["run_id"] == job.outputs["run"]
         assert summary_of(job)["outcome"] == "fail"
-        (uploaded,) = job.given("upload-artifact")
+        (uploaded,) = job.inputs_of("upload-artifact")
         assert uploaded["include-hidden-files"] == "true"
         assert KEY not in job.log
         assert "\x1b" not in job.log
         assert "✗ src/load.py:4  " in job.log
         assert f"    {SWALLOWED}" in job.log
         assert f"  posted  {job.outputs['comment-url']}" in job.log
-        assert job.given("setup-python") == []
-        packages, answers = job.given("restore")
+        assert job.inputs_of("setup-python") == []
+        packages, answers = job.inputs_of("restore")
         assert packages["key"].startswith("vibe-gate-agent-Linux-")
         assert (
             answers["key"].startswith("vibe-gate-answers-")
-            and answers["key"] == job.given("save")[-1]["key"]
+            and answers["key"] == job.inputs_of("save")[-1]["key"]
         )
-        again = reviewed(runner, swallowing, github, "simple.yml", model=PASSES)
-        assert (again.code, float(again.outputs["cost-usd"])) == (1, 0), (
+        second_job = reviewed(runner, swallowing, github, "simple.yml", model=PASSES)
+        assert (second_job.code, float(second_job.outputs["cost-usd"])) == (1, 0), (
             "the first job's answer is not paid again"
         )
 
@@ -174,7 +176,7 @@ def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swa
         job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS, cached=True)
         assert job.code == 1, job.log
         assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 4)], job.log
-    (sarif,) = job.given("upload-sarif")
+    (sarif,) = job.inputs_of("upload-sarif")
     assert sarif["sarif_file"].endswith("vibe-gate.sarif")
 
 
@@ -184,13 +186,13 @@ def test_without_a_cache_packages_are_fetched_and_an_index_with_other_bytes_inst
     shorten(runner.action / "vibe_gate/faces/action/install/requirements.txt")
     index = wheel(tmp_path / "index", built, b"\0").parent
     with loopback_github() as github:
-        more = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
-        job = reviewed(runner, swallowing, github, "strict.yml", **more)
+        variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
+        job = reviewed(runner, swallowing, github, "strict.yml", **variables)
         assert github.writes == 0
     assert job.code == 1, job.log
     assert "The locked packages could not be installed" in job.log
     assert "DO NOT MATCH THE HASHES" in job.log
-    assert job.given("restore") == job.given("save") == job.given("upload-sarif") == []
+    assert job.inputs_of("restore") == job.inputs_of("save") == job.inputs_of("upload-sarif") == []
 
 
 def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uploaded(
@@ -226,7 +228,7 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
         )
         forged = posted(runner, swallowing, github)
         assert forged.code == 0, forged.log
-        assert {use["key"][:23] for use in forged.given("restore")} == {
+        assert {use["key"][:23] for use in forged.inputs_of("restore")} == {
             "vibe-gate-checks-Linux-"
         }  # of all three jobs
         assert "success" not in [check.sent["conclusion"] for check in github.check_runs]
@@ -245,17 +247,17 @@ def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_
         assert reviewed(runner, project, github, "simple.yml").code == 1
         run = github.add_actions_run(project.head, 1)
         state = read_comment_state(github.comments[0].body)
-        asked = github.add_comment(
+        override = github.add_comment(
             7, "bob", f"/vibe-gate override {state.findings[0].fingerprint[:8]} known"
         )
-        for body, again in (("thanks for /vibe-gate", 0), (asked.body, 1)):
-            payload = events.issue_comment(asked.id, body)
+        for body, reruns in (("thanks for /vibe-gate", 0), (override.body, 1)):
+            payload = events.issue_comment(override.id, body)
             job = reviewed(
                 runner, project, github, "commands.yml", event="issue_comment", payload=payload
             )
-            assert (job.code, run.again) == (0, again), job.log
-        assert {use["key"][:23] for use in job.given("restore")} == {"vibe-gate-checks-Linux-"}
-        assert len(job.given("upload-artifact")) == 1  # of the review
+            assert (job.code, run.again) == (0, reruns), job.log
+        assert {use["key"][:23] for use in job.inputs_of("restore")} == {"vibe-gate-checks-Linux-"}
+        assert len(job.inputs_of("upload-artifact")) == 1  # of the review
 
 
 def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
@@ -371,7 +373,11 @@ def test_tests_of_a_change_get_neither_key_nor_verdict_and_leave_nobody_behind(
     assert check.sent["conclusion"] == "failure"
     assert job.code == 1, job.log
     assert job.outputs["verdict"] == "fail"
-    tests = next(one for one in summary_of(job)["rubrics"][0]["criteria"] if one["id"] == "tests")
+    tests = next(
+        criterion
+        for criterion in summary_of(job)["rubrics"][0]["criteria"]
+        if criterion["id"] == "tests"
+    )
     assert tests["outcome"] == "pass", tests["reason"]
-    commands = [one.read_bytes() for one in Path("/proc").glob("[0-9]*/cmdline") if one.exists()]
-    assert not any(b"the-stray" in one for one in commands)
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(b"the-stray" in command for command in commands)

@@ -72,43 +72,43 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
     return swallowing(tmp_path / "repo", environ)
 
 
-def shown(parameters: inspect.Signature) -> str:
+def render_parameters(parameters: inspect.Signature) -> str:
     """The parameters without their types; of a default that is an object only that there is one."""
-    said, star = [], False
-    for one in parameters.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not star:
-            said.append("*")
+    texts, star = [], False
+    for parameter in parameters.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+            texts.append("*")
             star = True
-        plain = one.default is not one.empty and isinstance(
-            one.default, (str, int, float, tuple, type(None))
+        plain = parameter.default is not parameter.empty and isinstance(
+            parameter.default, (str, int, float, tuple, type(None))
         )
-        said.append(
-            ("**" if one.kind is one.VAR_KEYWORD else "")
-            + one.name
-            + (f"={one.default!r}" if plain else "")
+        texts.append(
+            ("**" if parameter.kind is parameter.VAR_KEYWORD else "")
+            + parameter.name
+            + (f"={parameter.default!r}" if plain else "")
         )
-    return ", ".join(said)
+    return ", ".join(texts)
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_a_function_takes_these_words(name):
-    assert shown(inspect.signature(getattr(vibe_gate, name))) == SIGNATURES[name]
+    assert render_parameters(inspect.signature(getattr(vibe_gate, name))) == SIGNATURES[name]
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_what_comes_back_has_these_members(name):
-    assert [one for one in dir(getattr(vibe_gate, name)) if not one.startswith("_")] == MEMBERS[
-        name
-    ].split()
+    assert [
+        member for member in dir(getattr(vibe_gate, name)) if not member.startswith("_")
+    ] == MEMBERS[name].split()
 
 
 def test_a_review_is_awaited_and_says_how_it_came_out(repo):
-    heard: list[str] = []
+    stages: list[str] = []
 
     async def main() -> vibe_gate.Review:
         return await vibe_gate.review(
             "HEAD~1", repository=repo.path, judge=False, environ=repo.environ,
-            progress=lambda stage, text: heard.append(stage),
+            progress=lambda stage, text: stages.append(stage),
         )  # fmt: skip
 
     review = asyncio.run(main())
@@ -118,7 +118,7 @@ def test_a_review_is_awaited_and_says_how_it_came_out(repo):
         0,
         (),
     )
-    assert (review.summary.workflow, heard) == ("review", ["change", "checks", "seal"])
+    assert (review.summary.workflow, stages) == ("review", ["change", "checks", "seal"])
     assert review.bundle is not None
     assert review.bundle.bundle_dir == repo.path / review.summary.bundle
     assert [file.path for file in review.bundle.files.changed()] == ["src/load.py"]
@@ -134,7 +134,7 @@ def test_a_failed_judge_is_a_finding_and_no_pass(repo):
             max_cost_usd=1,
         )
     assert (review.passed, review.outcome, review.exit_code) == (False, "fail", 1)
-    assert [(one.path, one.line, one.criterion) for one in review.findings] == [
+    assert [(finding.path, finding.line, finding.criterion) for finding in review.findings] == [
         ("src/load.py", 4, "errors-not-swallowed")
     ]
 
@@ -155,7 +155,7 @@ def test_a_pass_without_a_key_says_that_questions_were_not_asked_as_the_terminal
 
 
 @pytest.mark.parametrize(
-    ("line", "meant"),
+    ("line", "suggestion"),
     [
         (("review", "mian"), "'main'"),
         (("review", "--commit", "mian"), "'main'"),
@@ -167,14 +167,14 @@ def test_a_pass_without_a_key_says_that_questions_were_not_asked_as_the_terminal
         (("run", "review-and-fix", "mian"), "'main'"),
     ],
 )
-def test_the_command_line_names_the_nearest_revision_as_python_does(repo, line, meant):
+def test_the_command_line_names_the_nearest_revision_as_python_does(repo, line, suggestion):
     repo.git("branch", "-M", "main")
     repo.git("update-ref", "refs/remotes/origin/main", "main")
-    done = command(*line, cwd=repo.path, environ=repo.environ)
-    assert done.code == 2
+    result = command(*line, cwd=repo.path, environ=repo.environ)
+    assert result.code == 2
     assert (
-        f" names no revision here. `git log --oneline --all` shows what there is. Did you mean {meant}?"
-        in done.err
+        f" names no revision here. `git log --oneline --all` shows what there is. Did you mean {suggestion}?"
+        in result.err
     )
 
 
@@ -205,7 +205,7 @@ def test_nothing_to_review_is_a_pass_without_a_bundle(repo):
 
 
 @pytest.mark.parametrize(
-    ("asked", "before", "after"),
+    ("arguments", "before", "after"),
     [
         ({"revision": "HEAD~1..HEAD"}, "HEAD~1", "HEAD"),
         ({"revision": "HEAD~1...HEAD"}, "HEAD~1", "HEAD"),
@@ -213,11 +213,11 @@ def test_nothing_to_review_is_a_pass_without_a_bundle(repo):
         ({"staged": True}, "HEAD", ""),
     ],
 )
-def test_a_change_is_named_as_on_the_command_line(repo, asked, before, after):
+def test_a_change_is_named_as_on_the_command_line(repo, arguments, before, after):
     repo.write("more.py", "MORE = 1\n")
     repo.git("add", "more.py")
     change = vibe_gate.review_sync(
-        repository=repo.path, judge=False, environ=repo.environ, **asked
+        repository=repo.path, judge=False, environ=repo.environ, **arguments
     ).summary.change
     assert change.before == repo.git("rev-parse", f"{before}^{{tree}}")
     assert change.after == (
@@ -255,12 +255,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "why"), WRONG)
-def test_a_wrong_word_is_a_usage_error_that_names_the_nearest(repo, asked, why):
+@pytest.mark.parametrize(("arguments", "sentence"), WRONG)
+def test_a_wrong_word_is_a_usage_error_that_names_the_nearest(repo, arguments, sentence):
     repo.git("branch", "-M", "main")
     repo.git("branch", "feature")
-    with pytest.raises(UsageError, match=why):
-        vibe_gate.review_sync(**{"repository": repo.path, "environ": repo.environ} | asked)
+    with pytest.raises(UsageError, match=sentence):
+        vibe_gate.review_sync(**{"repository": repo.path, "environ": repo.environ} | arguments)
 
 
 def test_a_word_that_a_function_does_not_take_is_pythons_own_error(repo):
@@ -282,10 +282,10 @@ AGENT = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "why"), AGENT)
-def test_what_no_agent_can_be_asked_is_a_usage_error_before_a_run_begins(repo, asked, why):
-    with pytest.raises(UsageError, match=why):
-        vibe_gate.run_agent(**{"agent": "a", "prompt": "Go.", "workspace": repo.path} | asked)
+@pytest.mark.parametrize(("arguments", "sentence"), AGENT)
+def test_what_no_agent_can_be_asked_is_a_usage_error_before_a_run_begins(repo, arguments, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        vibe_gate.run_agent(**{"agent": "a", "prompt": "Go.", "workspace": repo.path} | arguments)
     assert not (repo.path / ".vibe-artifacts").exists()
 
 
@@ -306,9 +306,15 @@ def test_a_workflow_is_awaited(repo):
     rubric = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "s"\nkind = "check"\ncheck = "no-secrets"\nmust = true\n'
     repo.commit("Workflow", **{".vibe-gate/rubrics/safe.toml": rubric})
     repo.write("src/load.py", "LOAD = 1\n")
-    made = asyncio.run(vibe_gate.run_workflow("check", repository=repo.path, environ=repo.environ))
-    assert (made.passed, made.outcome, [one.id for one in made.results]) == (True, "pass", ["q"])
-    assert repr(made) == f"<WorkflowRun pass in {made.bundle}>"
+    workflow_run = asyncio.run(
+        vibe_gate.run_workflow("check", repository=repo.path, environ=repo.environ)
+    )
+    assert (
+        workflow_run.passed,
+        workflow_run.outcome,
+        [result.id for result in workflow_run.results],
+    ) == (True, "pass", ["q"])
+    assert repr(workflow_run) == f"<WorkflowRun pass in {workflow_run.bundle}>"
     wrong = vibe_gate.run_workflow("chek", repository=repo.path, environ=repo.environ)
     with pytest.raises(UsageError, match="There is no workflow 'chek'; did you mean 'check'"):
         asyncio.run(wrong)
@@ -327,10 +333,12 @@ WRONG_RUBRICS = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "why"), WRONG_RUBRICS, ids=[why for _, why in WRONG_RUBRICS])
-def test_a_rubric_made_in_python_is_held_against_the_rules_of_files(keys, why):
+@pytest.mark.parametrize(
+    ("keys", "sentence"), WRONG_RUBRICS, ids=[sentence for _, sentence in WRONG_RUBRICS]
+)
+def test_a_rubric_made_in_python_is_held_against_the_rules_of_files(keys, sentence):
     criterion = Criterion(id="reads", kind="judge", question="Does load read the file?")
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(ValueError, match=sentence):
         Rubric(**{"id": "q", "criterion": [criterion]} | keys)
 
 
@@ -338,27 +346,27 @@ def test_a_rubric_made_in_python_is_the_one_that_a_file_makes(repo):
     text = 'schema = 1\nid = "q"\n[[criterion]]\nid = "s"\nkind = "check"\ncheck = "no-secrets"\n'
     repo.write(".vibe-gate/rubrics/q.toml", text)
     criterion = Criterion(id="s", kind="check", check="no-secrets")
-    made = Rubric(id="q", criterion=[criterion])
+    rubric = Rubric(id="q", criterion=[criterion])
     gate = load_gate(FolderFiles(repo.path), revision="", origin="trusted")
     assert gate is not None
-    assert (made, made.digest) == (gate.rubrics[0], gate.rubrics[0].digest)
+    assert (rubric, rubric.digest) == (gate.rubrics[0], gate.rubrics[0].digest)
 
 
 @pytest.mark.parametrize(
-    ("keys", "why"),
+    ("keys", "sentence"),
     [
         ({"weight": "2"}, '^weight: must be a number, not "2"$'),
         ({"paths": ["../x"]}, r"^paths\[0\]: .*leaves the repository"),
         ({"question": None}, "^a judge criterion needs a question$"),
     ],
 )
-def test_a_criterion_made_in_python_names_the_key_that_is_wrong(keys, why):
-    with pytest.raises(ValueError, match=why):
+def test_a_criterion_made_in_python_names_the_key_that_is_wrong(keys, sentence):
+    with pytest.raises(ValueError, match=sentence):
         Criterion(**{"id": "c", "kind": "judge", "question": "Does it?"} | keys)
 
 
 @pytest.mark.parametrize(
-    ("criterion", "why"),
+    ("criterion", "sentence"),
     [
         (
             {"check": "no-secret"},
@@ -371,7 +379,7 @@ def test_a_criterion_made_in_python_names_the_key_that_is_wrong(keys, why):
     ],
 )
 def test_a_workflow_of_python_is_run_and_its_rubric_names_no_check_that_is_not_there(
-    repo, criterion, why
+    repo, criterion, sentence
 ):
     rubric = Rubric(id="q", criterion=[Criterion(id="c", kind="check", **criterion)])
 
@@ -381,7 +389,7 @@ def test_a_workflow_of_python_is_run_and_its_rubric_names_no_check_that_is_not_t
 
     with pytest.raises(UsageError) as caught:
         asyncio.run(vibe_gate.run_workflow(once, repository=repo.path, environ=repo.environ))
-    assert f'The rubric q (id "c"): {why}' in str(caught.value)
+    assert f'The rubric q (id "c"): {sentence}' in str(caught.value)
 
 
 def test_a_workflow_made_in_python_passes_and_what_its_function_raises_is_raised(repo):
@@ -399,24 +407,24 @@ def test_a_workflow_made_in_python_passes_and_what_its_function_raises_is_raised
     assert isinstance(once, Workflow)
     with pytest.raises(AssertionError):
         run(once)
-    made = run(Workflow(id="other", steps=lambda wf: wf.stage("gate", rubrics=[rubric])))
-    assert (made.passed, made.review.summary.workflow) == (True, "other")
+    workflow_run = run(Workflow(id="other", steps=lambda wf: wf.stage("gate", rubrics=[rubric])))
+    assert (workflow_run.passed, workflow_run.review.summary.workflow) == (True, "other")
     with pytest.raises(UsageError, match="or what @workflow made of a function, not <function"):
         run(once.steps)
 
 
 @pytest.mark.parametrize(
-    ("keys", "why"),
+    ("keys", "sentence"),
     [
         ({"id": "Nightly"}, "^id: must be lower-case"),
         ({"timeout_s": 0}, "^timeout_s: must be more than 0"),
         ({"steps": None}, "^steps: must be an async function"),
     ],
 )
-def test_a_workflow_names_the_key_that_is_wrong(keys, why):
+def test_a_workflow_names_the_key_that_is_wrong(keys, sentence):
     async def steps(wf: WorkflowContext) -> None: ...
 
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(ValueError, match=sentence):
         Workflow(**{"id": "a", "steps": steps} | keys)
 
 
@@ -424,10 +432,10 @@ def test_a_workflow_names_the_key_that_is_wrong(keys, why):
 def test_the_example_runs_and_is_the_one_in_the_documentation(repo):
     script = ROOT / "examples" / "api" / "review_change.py"
     environ = repo.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, script], cwd=repo.path, env=environ, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "NOTHING REVIEWED · 2 questions not asked: --no-judge"
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[0] == "NOTHING REVIEWED · 2 questions not asked: --no-judge"
     code = script.read_text().split("\n\n", 1)[1]
     assert code in (ROOT / "docs" / "reference" / "api.md").read_text()

@@ -46,20 +46,20 @@ def head(repo: Path, revision: str = "HEAD") -> str:
 def reviewed(repo: Path, at: datetime = START, revision: str = "HEAD", **ids: str) -> str:
     """A run about a commit, with the ids that a review of it would record."""
     patch = git(repo, "show", "--format=", "--no-ext-diff", revision)
-    said = subprocess.run(
+    patch_id_result = subprocess.run(
         ["git", "patch-id", "--stable"],
         cwd=repo,
         input=patch + "\n",
         capture_output=True,
         text=True,
     )
-    patch_id = said.stdout.split()[0] if said.stdout else ""
-    own = {
+    patch_id = patch_id_result.stdout.split()[0] if patch_id_result.stdout else ""
+    default_ids = {
         "after": head(repo, revision + "^{tree}"),
         "patch_id": patch_id,
         "range_patch_id": patch_id,
     }
-    return recorded(repo, at, Kind(key=head(repo, revision), ids={**own, **ids}))
+    return recorded(repo, at, Kind(key=head(repo, revision), ids={**default_ids, **ids}))
 
 
 def edited(repo: Path, text: str, message: str = "edit") -> None:
@@ -71,8 +71,8 @@ def edited(repo: Path, text: str, message: str = "edit") -> None:
 
 
 def test_before_the_first_run_it_says_so(bundles, repo):
-    done = bundles(repo, "list")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{run_list.NO_RUNS}\n", "")
+    result = bundles(repo, "list")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{run_list.NO_RUNS}\n", "")
     assert not (repo / STORE).exists()
     assert bundles(repo, "list", "--json").json == {"schema": 1, "bundles": []}
 
@@ -84,9 +84,9 @@ def test_a_line_a_run_the_newest_first(bundles, repo):
     third = recorded(repo, START + 2 * HOUR, Kind(criteria=(criterion(), question)))
     fourth = recorded(repo, START + 3 * HOUR, Kind(criteria=(question,)))
     (repo / "sub").mkdir()
-    done = bundles(repo / "sub", "list")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [" ".join(line.split()[1:]) for line in done.stdout.splitlines()] == [
+    result = bundles(repo / "sub", "list")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [" ".join(line.split()[1:]) for line in result.stdout.splitlines()] == [
         f"nothing human 1 file +2 -1 0 {fourth}",
         f"checks-only human 1 file +2 -1 0 {third}",
         f"pass human 2 files +4 -2 0 {second}",
@@ -159,8 +159,8 @@ def test_an_unsealed_run_has_no_outcome(bundles, repo):
     lines = bundles(repo, "list").stdout.splitlines()
     assert [line.split()[1] for line in lines] == ["running", "incomplete"]
     assert "pass" not in "".join(lines)
-    told = bundles(repo, "list", "--json").json["bundles"]
-    assert [(run["state"], run["outcome"], run["exit_code"]) for run in told] == [
+    entries = bundles(repo, "list", "--json").json["bundles"]
+    assert [(run["state"], run["outcome"], run["exit_code"]) for run in entries] == [
         ("running", None, None),
         ("incomplete", None, None),
     ]
@@ -221,9 +221,9 @@ def test_the_filters(bundles, repo):
         ): "b",
         recorded(repo, START + 24 * HOUR, Kind(files=("src/y.py",))): "c",
     }
-    for options, found in FILTERS:
-        told = bundles(repo, "list", *options, "--json").json["bundles"]
-        assert "".join(runs[run["run_id"]] for run in told) == found, options
+    for options, expected in FILTERS:
+        entries = bundles(repo, "list", *options, "--json").json["bundles"]
+        assert "".join(runs[run["run_id"]] for run in entries) == expected, options
 
 
 WRONG = ("--limit=0", "--limit=x", "--limit=²", f"--limit={'9' * 5000}", "--since=soon", "--since=999999w", "--since=",
@@ -233,9 +233,9 @@ WRONG = ("--limit=0", "--limit=x", "--limit=²", f"--limit={'9' * 5000}", "--sin
 def test_what_cannot_be_understood_is_a_usage_error(bundles, repo):
     recorded(repo)
     for option in WRONG:
-        done = bundles(repo, "list", *option.split(" "))
-        assert (done.returncode, done.stdout) == (2, ""), option
-        assert done.stderr.startswith("vibe-gate: ")
+        result = bundles(repo, "list", *option.split(" "))
+        assert (result.returncode, result.stdout) == (2, ""), option
+        assert result.stderr.startswith("vibe-gate: ")
 
 
 def plant(repo: Path, text: str) -> None:
@@ -249,13 +249,17 @@ def test_what_a_hostile_bundle_says_is_shown_with_escapes(bundles, repo):
     evil = "\x1b[2Jpass\u202e\u200b\n"
     plant(repo, evil)
     for _ in range(2):  # from the bundle, then from the index
-        done = bundles(repo, "list")
-        assert (done.stdout.count("fail"), done.stdout.count("\n"), done.stdout.isascii()) == (
+        result = bundles(repo, "list")
+        assert (
+            result.stdout.count("fail"),
+            result.stdout.count("\n"),
+            result.stdout.isascii(),
+        ) == (
             1,
             1,
             True,
         )
-        assert "\x1b" not in done.stdout
+        assert "\x1b" not in result.stdout
         time.sleep(0.1)
     (run,) = bundles(repo, "list", "--json").json["bundles"]
     assert (run["paths"], run["workflow"]) == ([evil], evil)
@@ -279,18 +283,18 @@ def test_a_list_of_known_runs_opens_no_bundle(bundles, repo, environ):
     time.sleep(0.1)  # what was sealed just now is read again
     bundles(repo, "list")
     telling = "import sys; sys.addaudithook(lambda event, args: event == 'open' and print(args[0], file=sys.stderr)); "
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", telling + ENTRY, "bundles", "list", "--outcome", "pass"],
         cwd=repo, env={**environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert told.stdout.count("\n") == 5
-    assert "summary.json" not in told.stderr
+    assert result.stdout.count("\n") == 5
+    assert "summary.json" not in result.stderr
 
 
 def test_outside_a_repository_it_says_so(bundles, tmp_path):
-    done = bundles(tmp_path, "list")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "No git repository" in done.stderr
+    result = bundles(tmp_path, "list")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "No git repository" in result.stderr
 
 
 def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(bundles, tmp_path):
@@ -299,19 +303,20 @@ def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(
     assert run_id in bundles(tmp_path / "deep", "list").stdout
     assert run_id in bundles(tmp_path, "show").stdout
     assert run_id in bundles(tmp_path, "show", KEY).stdout
-    done = bundles(tmp_path, "show", "HEAD")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "No run found for HEAD; `vibe-gate bundles list` shows all runs." in done.stderr
+    result = bundles(tmp_path, "show", "HEAD")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "No run found for HEAD; `vibe-gate bundles list` shows all runs." in result.stderr
     assert bundles(tmp_path, "clean").returncode == 0
 
 
 def test_a_word_that_names_no_run_is_told_with_the_nearest_revision(bundles, repo):
     recorded(repo)
     git(repo, "branch", "maintenance")
-    done = bundles(repo, "show", "maintenence")
-    assert done.returncode == 2
+    result = bundles(repo, "show", "maintenence")
+    assert result.returncode == 2
     assert (
-        "is not a revision either" in done.stderr and "Did you mean 'maintenance'?" in done.stderr
+        "is not a revision either" in result.stderr
+        and "Did you mean 'maintenance'?" in result.stderr
     )
 
 
@@ -329,18 +334,18 @@ def test_where_git_is_redirected_the_store_is_that_of_its_working_tree(bundles, 
 def test_show_tells_the_newest_as_the_review_did(bundles, repo):
     recorded(repo, START)
     newest = recorded(repo, START + HOUR, Kind(outcome="fail"))
-    done = bundles(repo, "show")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "FAIL" in done.stdout.upper().splitlines()[0]
-    assert f"Run {newest} of 2026-01-02T04:04:05.678Z, matched by newest." in done.stdout
+    result = bundles(repo, "show")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "FAIL" in result.stdout.upper().splitlines()[0]
+    assert f"Run {newest} of 2026-01-02T04:04:05.678Z, matched by newest." in result.stdout
 
 
 def test_the_document_of_a_run(bundles, repo):
     run_id = recorded(repo)
-    told = bundles(repo, "show", run_id[:20], "--json").json
-    summary = told.pop("summary")
+    document = bundles(repo, "show", run_id[:20], "--json").json
+    summary = document.pop("summary")
     assert (summary["run_id"], summary["outcome"]) == (run_id, "pass")
-    assert told == {
+    assert document == {
         "schema": 1,
         "run_id": run_id,
         "key": KEY,
@@ -386,17 +391,17 @@ def test_a_folder_that_no_review_wrote_or_that_a_link_leads_to_is_not_shown(
     shutil.copytree(tmp_path / "elsewhere", repo / "fixture")
     (repo / "bare" / STORE / KEY / green).mkdir(parents=True)
     for folder in (STORE, f"fixture/{STORE}", f"bare/{STORE}", f"../nowhere/{STORE}"):
-        done = bundles(repo, "show", f"{folder}/{KEY}/{green}")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert f"No run found for {folder}/{KEY}/{green}" in done.stderr
+        result = bundles(repo, "show", f"{folder}/{KEY}/{green}")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert f"No run found for {folder}/{KEY}/{green}" in result.stderr
     (repo / STORE / KEY).unlink()
     foreign = committed(repo)
-    done = bundles(repo, "show", f"{STORE}/{head(repo)}/{foreign}")
-    assert (done.returncode, done.stdout, "git tracks it" in done.stderr) == (5, "", True)
+    result = bundles(repo, "show", f"{STORE}/{head(repo)}/{foreign}")
+    assert (result.returncode, result.stdout, "git tracks it" in result.stderr) == (5, "", True)
 
 
-def matched(done: Done) -> tuple[str, str]:
-    return done.json["run_id"], done.json["matched"]
+def matched(result: Done) -> tuple[str, str]:
+    return result.json["run_id"], result.json["matched"]
 
 
 def test_a_revision_is_resolved_by_commit_then_tree_then_patch_ids(bundles, repo):
@@ -423,10 +428,10 @@ def test_a_squashed_range_is_found_by_its_range_patch_id_and_a_staged_tree_by_it
     edited(repo, "one\ntwo\n", "two")
     edited(repo, "one\ntwo\nthree\n", "three")
     diff = git(repo, "diff", "main", "topic")
-    said = subprocess.run(
+    patch_id_result = subprocess.run(
         ["git", "patch-id", "--stable"], cwd=repo, input=diff + "\n", capture_output=True, text=True
     )
-    run_id = reviewed(repo, range_patch_id=said.stdout.split()[0], patch_id="")
+    run_id = reviewed(repo, range_patch_id=patch_id_result.stdout.split()[0], patch_id="")
     git(repo, "checkout", "-q", "main")
     (repo / "b.txt").write_text("main moved on\n")
     git(repo, "add", "-A")
@@ -445,8 +450,8 @@ def test_of_several_runs_the_newest_with_a_verdict_is_shown_and_the_others_count
     recorded(repo, START, Kind(key=head(repo)))
     second = recorded(repo, START + HOUR, Kind(key=head(repo)))
     begun(repo, START + 2 * HOUR, Kind(key=head(repo))).abandon("stopped")
-    told = bundles(repo, "show", "HEAD", "--json").json
-    assert (told["run_id"], told["others"]) == (second, 2)
+    document = bundles(repo, "show", "HEAD", "--json").json
+    assert (document["run_id"], document["others"]) == (second, 2)
     assert "2 other runs match too" in bundles(repo, "show", "HEAD").stdout
 
 
@@ -462,17 +467,17 @@ def test_what_names_no_run_is_a_usage_error_and_no_pattern(bundles, repo):
         "\x1b[31m",
         "-",
     ):
-        done = bundles(repo, "show", reference)
-        assert (done.returncode, done.stdout) == (2, ""), reference
-        assert "\x1b" not in done.stderr
+        result = bundles(repo, "show", reference)
+        assert (result.returncode, result.stdout) == (2, ""), reference
+        assert "\x1b" not in result.stderr
 
 
 def test_an_ambiguous_beginning_names_the_candidates(bundles, repo):
     runs = [recorded(repo, START + number * HOUR) for number in range(2)]
-    done = bundles(repo, "show", "2026")
-    assert done.returncode == 2
-    assert "is ambiguous: 2 runs match" in done.stderr
-    assert all(run in done.stderr for run in runs)
+    result = bundles(repo, "show", "2026")
+    assert result.returncode == 2
+    assert "is ambiguous: 2 runs match" in result.stderr
+    assert all(run in result.stderr for run in runs)
 
 
 def test_show_log_prints_what_agents_and_judges_said(bundles, repo):
@@ -485,10 +490,10 @@ def test_show_log_prints_what_agents_and_judges_said(bundles, repo):
     )
     turn.seal(Ended())
     run.seal(summary_of(run))
-    done = bundles(repo, "show", "--log")
-    assert (done.code, done.out.splitlines()[0]) == (0, "==== nodes/fix/turn-001")
-    assert "I⟦U+001B⟧[31m mend it." in done.out
-    assert bundles(repo, "show", "--log", "fix").out == done.out
+    result = bundles(repo, "show", "--log")
+    assert (result.code, result.out.splitlines()[0]) == (0, "==== nodes/fix/turn-001")
+    assert "I⟦U+001B⟧[31m mend it." in result.out
+    assert bundles(repo, "show", "--log", "fix").out == result.out
     wrong = bundles(repo, "show", "--log", "fx")
     assert (wrong.code, "there are: fix" in wrong.err) == (2, True)
     (call,) = read_bundle(run.directory).tools.all()
@@ -501,21 +506,21 @@ def test_an_unfinished_run_is_shown_without_a_verdict(bundles, repo):
     run.event("node.status", "judge-quality", status="RUNNING")
     assert "is still running" in bundles(repo, "show").stdout
     run.abandon("stopped")
-    done = bundles(repo, "show")
-    assert done.returncode == 0
-    assert "is incomplete" in done.stdout
-    assert "judge-quality" in done.stdout
-    told = bundles(repo, "show", "--json").json
-    assert (told["state"], told["summary"]) == ("incomplete", None)
+    result = bundles(repo, "show")
+    assert result.returncode == 0
+    assert "is incomplete" in result.stdout
+    assert "judge-quality" in result.stdout
+    document = bundles(repo, "show", "--json").json
+    assert (document["state"], document["summary"]) == ("incomplete", None)
 
 
 def test_an_altered_bundle_shows_no_outcome(bundles, repo):
     run_id = recorded(repo)
     bundles(repo, "list")
     (repo / STORE / KEY / run_id / "run.json").write_text("{}")
-    done = bundles(repo, "show")
-    assert (done.returncode, done.stdout) == (5, "")
-    assert "was changed after sealing" in done.stderr
+    result = bundles(repo, "show")
+    assert (result.returncode, result.stdout) == (5, "")
+    assert "was changed after sealing" in result.stderr
 
 
 # Foreign runs
@@ -530,7 +535,7 @@ def committed(repo: Path, at: datetime = START) -> str:
 
 def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
     foreign = committed(repo)
-    own = recorded(repo, START - HOUR, Kind(outcome="fail"))
+    own_run = recorded(repo, START - HOUR, Kind(outcome="fail"))
     for _ in range(2):
         lines = [line.split() for line in bundles(repo, "list").stdout.splitlines()]
         assert [line[1] for line in lines] == ["foreign", "fail"]
@@ -538,11 +543,11 @@ def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
         time.sleep(0.1)
     assert bundles(repo, "list", "--outcome", "pass").stdout == f"{run_list.NO_MATCHES}\n"
     assert foreign in bundles(repo, "list", "--outcome", "foreign").stdout
-    assert matched(bundles(repo, "show", "--json")) == (own, "newest")
+    assert matched(bundles(repo, "show", "--json")) == (own_run, "newest")
     assert bundles(repo, "show", "HEAD").returncode == 2
-    done = bundles(repo, "show", foreign)
-    assert (done.returncode, done.stdout) == (5, "")
-    assert "git tracks it" in done.stderr
+    result = bundles(repo, "show", foreign)
+    assert (result.returncode, result.stdout) == (5, "")
+    assert "git tracks it" in result.stderr
 
 
 def test_a_pass_that_needs_approval_and_agents_without_rubrics_are_no_pass_in_the_list(
@@ -570,15 +575,15 @@ def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(
     git(repo, "commit", "-q", "-m", "artifacts")
     clone = repo.parent / "clone"
     git(repo, "clone", "-q", str(repo), str(clone))
-    done = vibe_gate("review", "--commit", "HEAD", "--no-judge", cwd=clone, environ=environ)
+    review = vibe_gate("review", "--commit", "HEAD", "--no-judge", cwd=clone, environ=environ)
     assert (
         "git tracks 2 files in .vibe-artifacts, so nothing is written there."
-        in done.stdout + done.stderr
+        in review.stdout + review.stderr
     )
     for argv in (["clean"], ["repair"]):
-        done = bundles(clone, *argv)
-        assert (done.returncode, done.stdout) == (3, "")
-        assert "Run `git rm -r --cached .vibe-artifacts`" in done.stderr
+        result = bundles(clone, *argv)
+        assert (result.returncode, result.stdout) == (3, "")
+        assert "Run `git rm -r --cached .vibe-artifacts`" in result.stderr
     assert git(clone, "status", "--short", "--ignored", STORE) == ""
 
 
@@ -586,29 +591,32 @@ def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(
 
 
 def test_keep_and_clean(bundles, repo):
-    kept, gone = recorded(repo, START, Kind(key=head(repo))), recorded(repo, START + HOUR)
-    assert bundles(repo, "keep", "HEAD").stdout == f"{kept} is kept (matched by commit).\n"
-    assert "Kept: cleaning does not delete it." in bundles(repo, "show", kept).stdout
-    done = bundles(repo, "clean")
-    assert done.stdout.splitlines()[0] == f"{gone} deleted"
-    assert done.stdout.splitlines()[1].startswith("1 run deleted, 0.0")
-    assert bundles(repo, "keep", kept, "--off").returncode == 0
-    told = bundles(repo, "clean", "--json").json
-    assert (told["schema"], told["dry_run"], told["deleted"], told["errors"]) == (
+    kept_run, deleted_run = (
+        recorded(repo, START, Kind(key=head(repo))),
+        recorded(repo, START + HOUR),
+    )
+    assert bundles(repo, "keep", "HEAD").stdout == f"{kept_run} is kept (matched by commit).\n"
+    assert "Kept: cleaning does not delete it." in bundles(repo, "show", kept_run).stdout
+    result = bundles(repo, "clean")
+    assert result.stdout.splitlines()[0] == f"{deleted_run} deleted"
+    assert result.stdout.splitlines()[1].startswith("1 run deleted, 0.0")
+    assert bundles(repo, "keep", kept_run, "--off").returncode == 0
+    document = bundles(repo, "clean", "--json").json
+    assert (document["schema"], document["dry_run"], document["deleted"], document["errors"]) == (
         1,
         False,
-        [kept],
+        [kept_run],
         [],
     )
-    assert told["freed_mb"] > 0
+    assert document["freed_mb"] > 0
     assert bundles(repo, "list").stdout == f"{run_list.NO_RUNS}\n"
 
 
 def test_a_dry_run_deletes_nothing(bundles, repo):
     run_id = recorded(repo)
-    told = bundles(repo, "clean", "--dry-run").stdout
-    assert told.startswith(f"{run_id} would be deleted\n1 run would be deleted,")
-    assert told.endswith(" MB would be freed.\n")
+    output = bundles(repo, "clean", "--dry-run").stdout
+    assert output.startswith(f"{run_id} would be deleted\n1 run would be deleted,")
+    assert output.endswith(" MB would be freed.\n")
     assert run_id in bundles(repo, "list").stdout
     assert bundles(repo, "keep").returncode == 2  # it needs a run
 
@@ -678,9 +686,9 @@ def test_before_the_first_commit_the_defaults_hold(bundles, tmp_path):
 def test_what_could_not_be_deleted_is_said_with_exit_code_3(bundles, repo):
     recorded(repo)
     (repo / STORE / "trash").write_text("in the way")
-    done = bundles(repo, "clean", "--json")
-    assert done.returncode == 3
-    assert "Not a directory" in json.loads(done.stdout)["errors"][0]
+    result = bundles(repo, "clean", "--json")
+    assert result.returncode == 3
+    assert "Not a directory" in json.loads(result.stdout)["errors"][0]
 
 
 @pytest.mark.slow
@@ -688,9 +696,9 @@ def test_du_by_key_and_in_all(bundles, repo):
     content = os.urandom(3_000_000)
     recorded(repo, START, Kind(contents=(content,)))
     recorded(repo, START, Kind(key="tree-" + KEY, contents=(content,)))
-    told = bundles(repo, "du", "--json").json
-    assert {key["key"]: key["runs"] for key in told["keys"]} == {KEY: 1, "tree-" + KEY: 1}
-    assert told["total"] > 6_000_000
+    usage = bundles(repo, "du", "--json").json
+    assert {key["key"]: key["runs"] for key in usage["keys"]} == {KEY: 1, "tree-" + KEY: 1}
+    assert usage["total"] > 6_000_000
     text = bundles(repo, "du").stdout
     assert KEY in text
     assert " MB in total" in text

@@ -36,28 +36,29 @@ def test_a_store_that_is_whole_or_not_there_is_well_and_not_said_to_be_anybodys(
         "Nothing to repair.\n",
     )
     sealed(repo)
-    done = bundles(repo, "verify")
-    assert (done.returncode, done.stderr) == (0, "")
+    result = bundles(repo, "verify")
+    assert (result.returncode, result.stderr) == (0, "")
     assert (
-        done.stdout
+        result.stdout
         == "Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n"
     )
 
 
 def test_corruption_is_exit_5_until_it_is_repaired(bundles, repo, run):
     (run.directory / "run.json").write_text("{}")
-    done = bundles(repo, "verify", "--json")
-    document = done.json
-    assert (done.returncode, document["exit_code"], document["runs"]) == (5, 5, 1)
+    result = bundles(repo, "verify", "--json")
+    document = result.json
+    assert (result.returncode, document["exit_code"], document["runs"]) == (5, 5, 1)
     assert {(flaw["state"], flaw["run_id"]) for flaw in document["flaws"]} == {
         ("corrupt", run.run_id)
     }
-    done = bundles(repo, "repair")
-    assert done.returncode == 0
+    result = bundles(repo, "repair")
+    assert result.returncode == 0
     assert (
-        "run.json: it was changed after sealing; moved to quarantine, the whole run" in done.stdout
+        "run.json: it was changed after sealing; moved to quarantine, the whole run"
+        in result.stdout
     )
-    assert "Moved files are in .vibe-artifacts/quarantine/" in done.stdout
+    assert "Moved files are in .vibe-artifacts/quarantine/" in result.stdout
     assert bundles(repo, "verify").returncode == 0
     assert bundles(repo, "repair").stdout == "Nothing to repair.\n"
 
@@ -72,28 +73,31 @@ def test_one_run_can_be_named_by_the_beginning_of_its_id(bundles, repo, run):
 
 def test_a_bundle_that_the_repository_committed_is_foreign(bundles, repo, run):
     git(repo, "add", "-f", str(run.directory / "summary.json"))
-    done = bundles(repo, "verify")
-    assert done.returncode == 5
-    assert "git tracks it: it came with the repository, no review here wrote it" in done.stdout
+    result = bundles(repo, "verify")
+    assert result.returncode == 5
+    assert "git tracks it: it came with the repository, no review here wrote it" in result.stdout
     assert bundles(repo, "export").returncode == 2  # no newest run that is ours
     assert bundles(repo, "show").returncode == 2
     assert bundles(repo, "show", run.run_id).returncode == 5
     assert bundles(repo, "export", run.run_id).returncode == 5
-    done = bundles(repo, "repair")
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "Run `git rm -r --cached .vibe-artifacts`" in done.stderr
+    result = bundles(repo, "repair")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "Run `git rm -r --cached .vibe-artifacts`" in result.stderr
     assert run.directory.exists()  # repair moves nothing that git tracks
 
 
 def test_a_run_travels_to_another_repository(bundles, repo, run, tmp_path):
     other = repository(tmp_path / "other")
-    done = bundles(repo, "export", run.run_id, "-o", "../run.tar.xz")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("../run.tar.xz: 1 run, ")
-    done = bundles(other, "import", "../run.tar.xz")
-    assert (done.returncode, done.stdout) == (0, f"{run.run_id} imported, about {KEY}\n")
-    done = bundles(other, "import", "../run.tar.xz", "--json")
-    assert done.json == {
+    export = bundles(repo, "export", run.run_id, "-o", "../run.tar.xz")
+    assert (export.returncode, export.stderr) == (0, "")
+    assert export.stdout.startswith("../run.tar.xz: 1 run, ")
+    imported_run = bundles(other, "import", "../run.tar.xz")
+    assert (imported_run.returncode, imported_run.stdout) == (
+        0,
+        f"{run.run_id} imported, about {KEY}\n",
+    )
+    imported_run = bundles(other, "import", "../run.tar.xz", "--json")
+    assert imported_run.json == {
         "schema": 1, "imported": [], "already": [{"run_id": run.run_id, "key": KEY}],
     }  # fmt: skip
     assert bundles(other, "verify").returncode == 0
@@ -102,13 +106,13 @@ def test_a_run_travels_to_another_repository(bundles, repo, run, tmp_path):
 
 def test_the_runs_that_are_named_go_into_one_archive(bundles, repo, run):
     other = sealed(repo, "q")
-    done = bundles(repo, "export", run.run_id, other.run_id, "--json")
-    document = done.json
-    assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.xz", 2)
+    result = bundles(repo, "export", run.run_id, other.run_id, "--json")
+    document = result.json
+    assert (result.returncode, document["file"], document["runs"]) == (0, "bundles.tar.xz", 2)
     assert document["size"] == (repo / "bundles.tar.xz").stat().st_size
-    done = bundles(repo, "export")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "vibe-gate: bundles.tar.xz exists already; name another file.\n"
+    result = bundles(repo, "export")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "vibe-gate: bundles.tar.xz exists already; name another file.\n"
 
 
 def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other_out(
@@ -123,35 +127,35 @@ def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other
     assert bundles(repo, "export", "--all", run.run_id, "-o", "some.tar.xz").returncode == 2
     (repo / "bad.tar.xz").write_bytes(b"PK\3\4")
     repository(tmp_path / "other")
-    done = bundles(
+    result = bundles(
         tmp_path / "other", "import", str(repo / "bad.tar.xz"), str(repo / "all.tar.xz"), "--json"
     )
-    assert done.returncode == 5
-    assert {one["run_id"] for one in done.json["imported"]} == {run.run_id, other.run_id}
-    again = bundles(tmp_path / "other", "import", str(repo / "all.tar.xz"))
-    assert again.stdout.endswith("\n0 runs imported, 2 already here.\n")
-    assert [sentence.split(": ")[0] for sentence in done.json["refused"]] == [
+    assert result.returncode == 5
+    assert {entry["run_id"] for entry in result.json["imported"]} == {run.run_id, other.run_id}
+    second_import = bundles(tmp_path / "other", "import", str(repo / "all.tar.xz"))
+    assert second_import.stdout.endswith("\n0 runs imported, 2 already here.\n")
+    assert [sentence.split(": ")[0] for sentence in result.json["refused"]] == [
         str(repo / "bad.tar.xz")
     ]
 
 
 def test_a_hostile_archive_is_one_sentence_and_exit_5(bundles, repo, run):
     (repo / "x.tar.xz").write_bytes(b"PK\3\4")
-    done = bundles(repo, "import", "x.tar.xz")
-    assert (done.returncode, done.stdout) == (5, "")
+    result = bundles(repo, "import", "x.tar.xz")
+    assert (result.returncode, result.stdout) == (5, "")
     assert (
-        done.stderr
+        result.stderr
         == "vibe-gate: The archive is refused: it is not a whole tar.xz. Nothing was imported.\n"
     )
     (repo / "x.tar.xz").write_bytes(gzip.compress(b""))
     assert "it is packed by gzip, not by xz" in bundles(repo, "import", "x.tar.xz").stderr
-    done = bundles(repo, "export", "-o", "runs.tgz")
-    assert (done.returncode, done.stderr) == (
+    result = bundles(repo, "export", "-o", "runs.tgz")
+    assert (result.returncode, result.stderr) == (
         2,
         "vibe-gate: An archive is packed by xz; name it FILE.tar.xz.\n",
     )
-    done = bundles(repo, "import", "none.tar.xz")
-    assert (done.returncode, done.stderr) == (
+    result = bundles(repo, "import", "none.tar.xz")
+    assert (result.returncode, result.stderr) == (
         2,
         "vibe-gate: none.tar.xz cannot be read: No such file or directory.\n",
     )

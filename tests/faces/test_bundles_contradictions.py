@@ -43,19 +43,24 @@ def forged(outcome: str, exit_code: int) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("made")
 
 
 @pytest.fixture
-def reviewed(made: Path, tmp_path: Path, environ: dict[str, str]) -> tuple[Path, Path]:
+def reviewed(template_folder: Path, tmp_path: Path, environ: dict[str, str]) -> tuple[Path, Path]:
     """A repository with one real review, and its bundle."""
-    if not (made / "r").exists():
+    if not (template_folder / "r").exists():
         vibe_gate(
-            "review", "--commit", "HEAD", "--no-judge", cwd=repository(made / "r"), environ=environ
+            "review",
+            "--commit",
+            "HEAD",
+            "--no-judge",
+            cwd=repository(template_folder / "r"),
+            environ=environ,
         )
     root = tmp_path / "r"
-    shutil.copytree(made / "r", root)
+    shutil.copytree(template_folder / "r", root)
     return root, next((root / ".vibe-artifacts" / git(root, "rev-parse", "HEAD")).iterdir())
 
 
@@ -93,8 +98,8 @@ def test_a_receipt_of_another_summary_or_none_at_all_is_told(reviewed: tuple[Pat
     envelope["payload"] = base64.b64encode(b"{}").decode()
     (bundle / "receipt.json").write_text(json.dumps(envelope))
     resealed(bundle)
-    (why,) = whys(root)
-    assert why.startswith("it is not a receipt: ")
+    (reason,) = whys(root)
+    assert reason.startswith("it is not a receipt: ")
 
 
 def test_an_exit_code_that_is_none_of_the_outcome_is_told(tmp_path: Path) -> None:
@@ -122,5 +127,5 @@ def test_an_id_that_no_gate_allows_is_told(
         document["id"] = "Quality=pass,\n"
 
     changed(bundle, rename)
-    (why,) = whys(root)
-    assert why.startswith(f"{key}: expected `str` matching regex")
+    (reason,) = whys(root)
+    assert reason.startswith(f"{key}: expected `str` matching regex")

@@ -45,10 +45,10 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
 
 
 def case(repo: Repo, name: str, expected: str, after: str) -> Path:
-    about = f'schema = 1\nrubric = "quality"\n[expect]\n{CRITERION} = "{expected}"\n'
+    text = f'schema = 1\nrubric = "quality"\n[expect]\n{CRITERION} = "{expected}"\n'
     repo.write(f"{CASES}/{name}/before/src/load.py", GOOD)
     repo.write(f"{CASES}/{name}/after/src/load.py", after)
-    return repo.write(f"{CASES}/{name}/case.toml", about).parent
+    return repo.write(f"{CASES}/{name}/case.toml", text).parent
 
 
 def calibrate(repo: Repo, *argv: str, **environ: str) -> Done:
@@ -58,10 +58,10 @@ def calibrate(repo: Repo, *argv: str, **environ: str) -> Done:
 def badge(repo: Repo) -> dict[str, object]:
     """What a review by the definitions as they are says of the judge."""
     argv = ("review", "--json", "--no-judge", "--definitions", "worktree")
-    told: dict[str, object] = vibe_gate(*argv, cwd=repo.path, environ=repo.environ).json["rubrics"][
-        0
-    ]["criteria"][0]
-    return told["trust"]  # type: ignore[return-value]
+    criterion: dict[str, object] = vibe_gate(*argv, cwd=repo.path, environ=repo.environ).json[
+        "rubrics"
+    ][0]["criteria"][0]
+    return criterion["trust"]  # type: ignore[return-value]
 
 
 def blocking(wrong: str) -> Callable[[MessagesRequest], Step]:
@@ -92,9 +92,12 @@ def test_clean_and_defective_cases_are_measured_from_their_cassettes(repo: Repo)
         (repo.path / CASES).rename(repo.path / kind)
     for kind in kinds:
         shutil.copytree(repo.path / kind, repo.path / CASES, dirs_exist_ok=True)
-    done = calibrate(repo, "--wire", "replay")
-    first, *rows, last = done.out.splitlines()
-    assert (done.code, first) == (0, "quality · claude-sonnet-5 · 10 cases · rubric 69ed0740")
+    calibration = calibrate(repo, "--wire", "replay")
+    first, *rows, last = calibration.out.splitlines()
+    assert (calibration.code, first) == (
+        0,
+        "quality · claude-sonnet-5 · 10 cases · rubric 69ed0740",
+    )
     assert "    false blocks            1 of 6   16.7%   0.4% to 64.1%" in rows
     assert last == "  written: .vibe-gate/baseline/quality.toml"
     counts = tomllib.loads((repo.path / BASELINE).read_text())["criterion"][0]
@@ -116,16 +119,16 @@ def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_make
         live = calibrate(repo, "--json", "--repeat", "2", **model.environ)
         assert len(model.script.requests) == 12
         written = (repo.path / BASELINE).read_bytes()
-        again = calibrate(repo, "--json", **model.environ)
+        second_run = calibrate(repo, "--json", **model.environ)
         assert len(model.script.requests) == 12
     assert (repo.path / BASELINE).read_bytes() == written
-    assert again.json["paid_usd"] == 0 < live.json["paid_usd"]
-    assert again.json["rubrics"] == live.json["rubrics"]
+    assert second_run.json["paid_usd"] == 0 < live.json["paid_usd"]
+    assert second_run.json["rubrics"] == live.json["rubrics"]
     replayed = calibrate(repo, "--wire", "replay")
     assert replayed.out == recorded.out
     assert "Replaying 6 reviews of cases from their cassettes." in replayed.err
-    more = calibrate(repo, "--wire", "replay", "--repeat", "3")
-    assert (more.code, more.out.count("undecided: ")) == (3, 3)
+    three_votes = calibrate(repo, "--wire", "replay", "--repeat", "3")
+    assert (three_votes.code, three_votes.out.count("undecided: ")) == (3, 3)
     fewer = calibrate(repo, "--wire", "replay", "--repeat", "1")
     assert "Replaced the baseline of 20" in fewer.err and ": claude-sonnet-5, rubric " in fewer.err
     assert fewer.err.rstrip().endswith("3 cases x 2.") and "Replaced" not in replayed.err
@@ -188,10 +191,10 @@ def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside
 ) -> None:
     rubric = repo.path / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(rubric.read_text().replace('second_look = "never"\n', ""))
-    made = case(repo, "guarded", "pass", SWALLOWS)
+    guarded_case = case(repo, "guarded", "pass", SWALLOWS)
     guard = "    if not os.path.exists(path):"
     for side in ("before", "after"):
-        (made / side / "src/main.py").write_text(
+        (guarded_case / side / "src/main.py").write_text(
             f"def main(path):\n{guard}\n        raise SystemExit\n    load(path)\n"
         )
     line = {"path": "src/main.py", "line": 2, "quote": guard, "side": "after"}
@@ -207,10 +210,12 @@ def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside
         "a fail without it measures nothing"
     )
     with answering(FAILS, look) as model:
-        done = calibrate(repo, "--json", **model.environ)
-    told = "a second look at each fail, at most $0.5000 ($0.5000 each: max_cost_usd in gate.toml)."
-    assert told in done.err
-    (measured,) = done.json["rubrics"][0]["criteria"]
+        calibration = calibrate(repo, "--json", **model.environ)
+    sentence = (
+        "a second look at each fail, at most $0.5000 ($0.5000 each: max_cost_usd in gate.toml)."
+    )
+    assert sentence in calibration.err
+    (measured,) = calibration.json["rubrics"][0]["criteria"]
     assert (measured["clean_blocked"], measured["without_second_look"]["clean_blocked"]) == (0, 1)
 
 
@@ -238,13 +243,13 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
             in poor.err
         )
         assert "The budget of $0.0011 is reached." in poor.out
-        rest = calibrate(repo, **model.environ)
-    assert (rest.code, len(model.script.requests)) == (0, 2), rest.out
+        last_run = calibrate(repo, **model.environ)
+    assert (last_run.code, len(model.script.requests)) == (0, 2), last_run.out
 
 
 @pytest.mark.parametrize("in_a_task", [True, False])
 def test_after_ctrl_c_each_task_ends_its_process_before_the_loop_is_closed(in_a_task: bool) -> None:
-    ended = []
+    exits = []
 
     def ctrl_c() -> None:
         raise KeyboardInterrupt
@@ -263,11 +268,11 @@ def test_after_ctrl_c_each_task_ends_its_process_before_the_loop_is_closed(in_a_
                 await asyncio.sleep(60)
         finally:
             await asyncio.sleep(0)
-            ended.append((level, await process.wait()))
+            exits.append((level, await process.wait()))
 
     with pytest.raises(KeyboardInterrupt):
         run_in_loop(agent(4))
-    assert ended == [(level, 0) for level in range(5)]
+    assert exits == [(level, 0) for level in range(5)]
 
 
 @pytest.mark.slow  # processes
@@ -293,8 +298,8 @@ def test_parts_of_no_labelled_case_are_an_error_and_a_part_without_one_says_so(r
     ) == (2, True)
     case(repo, "defect", "fail", SWALLOWS)
     empty = next(part for number in (1, 2) if not shard_of(part := f"{number}/2").has("defect"))
-    done = calibrate(repo, "--shard", empty)
-    assert (done.code, done.out) == (0, f"No labelled case is in part {empty}.\n")
+    calibration = calibrate(repo, "--shard", empty)
+    assert (calibration.code, calibration.out) == (0, f"No labelled case is in part {empty}.\n")
 
 
 QUESTION = Criterion(id="a", kind="judge", must=True, question="Is it?")
@@ -353,8 +358,8 @@ MEASURED = """\
 
 def test_sixty_clean_and_thirty_defective_cases_are_shown_with_their_intervals() -> None:
     clean, blocked = LabelledAnswers(True, ("pass",)), LabelledAnswers(True, ("fail",))
-    found, missed = LabelledAnswers(False, ("fail",)), LabelledAnswers(False, ("pass",))
-    counts = count_cases(CRITERION, [clean] * 59 + [blocked] + [found] * 27 + [missed] * 3)
+    detected, missed = LabelledAnswers(False, ("fail",)), LabelledAnswers(False, ("pass",))
+    counts = count_cases(CRITERION, [clean] * 59 + [blocked] + [detected] * 27 + [missed] * 3)
     question = Criterion(id=CRITERION, kind="judge", question="Is it?", must=True)
     measure = CriterionMeasure(
         question, counts, counts, Interval(120, 120, 120), Interval(0.0004, 0.0004, 0.0004)
@@ -371,6 +376,6 @@ def test_a_case_labels_criteria_by_what_it_expects_and_must_criteria_by_the_rubr
     assert label(QUESTION, outcome="pass") is True
     assert label(other, outcome="pass") is None
     assert label(QUESTION, outcome="fail") is None
-    assert [label(other, expect={"b": said}) for said in ("pass", "not_applicable", "fail", "abstain")] == [
+    assert [label(other, expect={"b": outcome}) for outcome in ("pass", "not_applicable", "fail", "abstain")] == [
         True, True, False, None,
     ]  # fmt: skip

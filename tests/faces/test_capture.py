@@ -23,20 +23,20 @@ from vibe_gate.store.folder import Folder
 BARE = [sys.executable, "-I", "-S", capture.__file__]
 
 
-def keep(given: bytes, where, environ, *options: str) -> None:
-    done = subprocess.run(
-        [*BARE, *options], input=given, cwd=where, env=environ, capture_output=True
+def keep(event_line: bytes, folder, environ, *options: str) -> None:
+    result = subprocess.run(
+        [*BARE, *options], input=event_line, cwd=folder, env=environ, capture_output=True
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
 
 
-def event(session="s1", **more) -> bytes:
-    return json.dumps({"session_id": session, "hook_event_name": "PostToolUse", **more}).encode()
+def event(session="s1", **fields) -> bytes:
+    return json.dumps({"session_id": session, "hook_event_name": "PostToolUse", **fields}).encode()
 
 
-def spooled(where, session="s1"):
+def spooled(repo, session="s1"):
     lines = (
-        (where / ".git" / "vibe-gate" / "captures" / session / "events.ndjson")
+        (repo / ".git" / "vibe-gate" / "captures" / session / "events.ndjson")
         .read_bytes()
         .splitlines()
     )
@@ -44,9 +44,9 @@ def spooled(where, session="s1"):
 
 
 def test_an_event_is_one_line_with_its_time_that_nobody_else_may_read(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    keep(event(tool_name="Read"), where, environ)
-    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
+    repo = repository(tmp_path / "r")
+    keep(event(tool_name="Read"), repo, environ)
+    spool = repo / ".git/vibe-gate/captures/s1/events.ndjson"
     assert (spool.stat().st_mode | spool.parent.stat().st_mode) & 0o077 == 0
     (line,) = spool.read_text().splitlines()
     document = json.loads(line)
@@ -57,69 +57,67 @@ def test_an_event_is_one_line_with_its_time_that_nobody_else_may_read(tmp_path, 
 def test_geminis_events_are_kept_apart_by_the_agents_name_and_those_of_an_unknown_agent_are_not_kept(
     tmp_path, environ
 ):
-    where = repository(tmp_path / "r")
-    keep(event(tool_name="write_file"), where, environ, "gemini")
-    assert spooled(where, "gemini.s1")[0]["tool_name"] == "write_file"
-    done = vibe_gate("capture", "gemini", cwd=where, environ=environ, stdin=event())
-    assert (done.code, done.out, done.err, len(spooled(where, "gemini.s1"))) == (0, "", "", 2)
-    done = vibe_gate("capture", "another", cwd=where, environ=environ, stdin=event())
-    assert (done.code, done.out, done.err) == (0, "", "")
-    assert len([*(where / ".git/vibe-gate/captures").iterdir()]) == 1
+    repo = repository(tmp_path / "r")
+    keep(event(tool_name="write_file"), repo, environ, "gemini")
+    assert spooled(repo, "gemini.s1")[0]["tool_name"] == "write_file"
+    result = vibe_gate("capture", "gemini", cwd=repo, environ=environ, stdin=event())
+    assert (result.code, result.out, result.err, len(spooled(repo, "gemini.s1"))) == (0, "", "", 2)
+    result = vibe_gate("capture", "another", cwd=repo, environ=environ, stdin=event())
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert len([*(repo / ".git/vibe-gate/captures").iterdir()]) == 1
 
 
 @pytest.mark.parametrize(("agent", "start"), [(GEMINI, "."), (CODEX, "."), (CODEX, "deep")])
 def test_events_of_other_agents_are_kept_once_by_the_projects_hooks_or_the_users(
     tmp_path, environ, agent, start
 ):
-    where = repository(tmp_path / "r")
-    (where / "deep").mkdir()
-    given = json.dumps({"session_id": "s1", "hook_event_name": agent.captured[2]}).encode()
-    assert vibe_gate("install", agent.name, cwd=where, environ=environ).code == 0
-    (where / ".vibe-gate").mkdir()
-    keep(given, where / start, environ, agent.name, "--user")
-    assert not (where / ".git" / "vibe-gate" / "captures").exists()
-    assert vibe_gate("uninstall", agent.name, cwd=where, environ=environ).code == 0
-    keep(given, where / start, environ, agent.name, "--user")
-    assert len(spooled(where, f"{agent.name}.s1")) == 1
+    repo = repository(tmp_path / "r")
+    (repo / "deep").mkdir()
+    event_line = json.dumps({"session_id": "s1", "hook_event_name": agent.captured[2]}).encode()
+    assert vibe_gate("install", agent.name, cwd=repo, environ=environ).code == 0
+    (repo / ".vibe-gate").mkdir()
+    keep(event_line, repo / start, environ, agent.name, "--user")
+    assert not (repo / ".git" / "vibe-gate" / "captures").exists()
+    assert vibe_gate("uninstall", agent.name, cwd=repo, environ=environ).code == 0
+    keep(event_line, repo / start, environ, agent.name, "--user")
+    assert len(spooled(repo, f"{agent.name}.s1")) == 1
 
 
 def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
-    where = repository(tmp_path / "r")
+    repo = repository(tmp_path / "r")
     document = {
         "session_id": "s1",
         "text": "with\nline feeds\r\nof its own",
         "more": [1, {"a": "b"}],
     }
     for newline in ("\n", "\r\n"):
-        keep(
-            (json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), where, environ
-        )
-    assert spooled(where) == [document, document]
+        keep((json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), repo, environ)
+    assert spooled(repo) == [document, document]
 
 
 @pytest.mark.slow
 def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_used(
     tmp_path, environ
 ):
-    outside, where = tmp_path / "outside", repository(tmp_path / "r")
+    outside, repo = tmp_path / "outside", repository(tmp_path / "r")
     outside.mkdir()
-    folder = where / ".git" / "vibe-gate"
-    for start in (outside, where):
+    folder = repo / ".git" / "vibe-gate"
+    for start in (outside, repo):
         keep(event(), start, environ, "--user")
     assert not folder.exists()
-    (where / ".vibe-gate").mkdir()
-    (where / "deep").mkdir()
-    keep(event(), where / "deep", environ, "--user")
-    assert len(spooled(where)) == 1
-    (where / ".vibe-gate").rmdir()
-    keep(event(), outside, environ | {"CLAUDE_PROJECT_DIR": str(where)}, "--user")
-    assert len(spooled(where)) == 2  # by its records
+    (repo / ".vibe-gate").mkdir()
+    (repo / "deep").mkdir()
+    keep(event(), repo / "deep", environ, "--user")
+    assert len(spooled(repo)) == 1
+    (repo / ".vibe-gate").rmdir()
+    keep(event(), outside, environ | {"CLAUDE_PROJECT_DIR": str(repo)}, "--user")
+    assert len(spooled(repo)) == 2  # by its records
     shutil.rmtree(folder)
-    (where / ".git/hooks/pre-commit").write_text(
+    (repo / ".git/hooks/pre-commit").write_text(
         "#!/bin/sh\n# vibe-gate: written by `vibe-gate install git`\n"
     )
-    keep(event(), where, environ, "--user")
-    assert len(spooled(where)) == 1
+    keep(event(), repo, environ, "--user")
+    assert len(spooled(repo)) == 1
 
 
 @pytest.mark.slow
@@ -127,44 +125,44 @@ def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_u
 def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hooks(
     tmp_path, environ, shared
 ):
-    where = repository(tmp_path / "r")
-    (where / ".vibe-gate").mkdir()
-    (where / ".claude").mkdir()
-    settings = where / ".claude" / ("settings.json" if shared else "settings.local.json")
+    repo = repository(tmp_path / "r")
+    (repo / ".vibe-gate").mkdir()
+    (repo / ".claude").mkdir()
+    settings = repo / ".claude" / ("settings.json" if shared else "settings.local.json")
     settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True)}))
-    keep(event(), where, environ, "--user")
-    assert len(spooled(where)) == 1
-    own = CLAUDE.hooks(shared=shared)
-    settings.write_text(json.dumps({"hooks": own}))
-    keep(event(), where, environ, "--user")
-    assert len(spooled(where)) == 1
-    hook = own["PostToolUse"][0]["hooks"][0]
+    keep(event(), repo, environ, "--user")
+    assert len(spooled(repo)) == 1
+    own_hooks = CLAUDE.hooks(shared=shared)
+    settings.write_text(json.dumps({"hooks": own_hooks}))
+    keep(event(), repo, environ, "--user")
+    assert len(spooled(repo)) == 1
+    hook = own_hooks["PostToolUse"][0]["hooks"][0]
     looks_like_it: tuple[object, ...] = (
         {"env": {"A": "agent_hook/capture.py"}, "x": ["vibe-gate", "capture"]},
-        {"hooks": {"Notification": own["Notification"]}},
+        {"hooks": {"Notification": own_hooks["Notification"]}},
         {"hooks": {"PostToolUse": [{"matcher": "None", "hooks": [hook]}]}},
         {"hooks": {"PostToolUse": [{"hooks": [{"command": "/nowhere/agent_hook/capture.py"}]}]}},
         [],
     )
     for count, like in enumerate(looks_like_it, start=2):
         settings.write_text(json.dumps(like))
-        keep(event(), where, environ, "--user")
-        assert len(spooled(where)) == count, like
+        keep(event(), repo, environ, "--user")
+        assert len(spooled(repo)) == count, like
 
 
 @pytest.mark.parametrize("place", ["sub folder", "linked", "submodule", "elsewhere"])
 def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, environ, place):
-    where = repository(tmp_path / "r")
-    start, home = where / "deep" / "down", where / ".git"
+    repo = repository(tmp_path / "r")
+    start, home = repo / "deep" / "down", repo / ".git"
     if place == "linked":
-        git(where, "worktree", "add", "-q", "../linked")
+        git(repo, "worktree", "add", "-q", "../linked")
         start = tmp_path / "linked"
     if place == "submodule":
         inner = repository(tmp_path / "inner")
-        git(where, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
-        start, home = where / "sub", where / ".git" / "modules" / "sub"
+        git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
+        start, home = repo / "sub", repo / ".git" / "modules" / "sub"
     if place == "elsewhere":
-        start, environ = tmp_path / "other", environ | {"CLAUDE_PROJECT_DIR": str(where)}
+        start, environ = tmp_path / "other", environ | {"CLAUDE_PROJECT_DIR": str(repo)}
     start.mkdir(parents=True, exist_ok=True)
     keep(event(), start, environ)
     assert (home / "vibe-gate" / "captures" / "s1" / "events.ndjson").exists()
@@ -181,65 +179,67 @@ def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, enviro
     ],
 )
 def test_a_session_id_cannot_lead_out_of_its_folder(tmp_path, environ, session, folder):
-    where = repository(tmp_path / "r")
-    keep(event(session), where, environ)
-    (name,) = [path.name for path in (where / ".git/vibe-gate/captures").iterdir()]
+    repo = repository(tmp_path / "r")
+    keep(event(session), repo, environ)
+    (name,) = [path.name for path in (repo / ".git/vibe-gate/captures").iterdir()]
     assert name.startswith(folder)
     assert len(name) <= 64
 
 
 @pytest.mark.slow
 def test_sessions_whose_ids_differ_in_letters_that_no_folder_has_stay_apart(tmp_path, environ):
-    where = repository(tmp_path / "r")
+    repo = repository(tmp_path / "r")
     ids = ["a/b", "a.b", "a_b", "a b", "x" * 64, "x" * 65, "x" * 64 + "y"]
-    for one in (*ids, *ids):
-        keep(event(one, prompt=one), where, environ)
-    folders = [path.name for path in (where / ".git/vibe-gate/captures").iterdir()]
-    assert sorted(spooled(where, name)[0]["prompt"] for name in folders) == sorted(ids)
-    assert [len(spooled(where, name)) for name in folders] == [2] * len(ids)
+    for session in (*ids, *ids):
+        keep(event(session, prompt=session), repo, environ)
+    folders = [path.name for path in (repo / ".git/vibe-gate/captures").iterdir()]
+    assert sorted(spooled(repo, name)[0]["prompt"] for name in folders) == sorted(ids)
+    assert [len(spooled(repo, name)) for name in folders] == [2] * len(ids)
 
 
 @pytest.mark.slow
 def test_of_parallel_calls_with_a_folding_in_the_middle_nothing_is_lost_or_torn(tmp_path, environ):
     sizes = [10, 3_000, 70_000, 300_000]
-    where = repository(tmp_path / "r")
+    repo = repository(tmp_path / "r")
     store = tmp_path / "store"
     store.mkdir()
     shelf = Folder.at(store)
 
     def call(number: int) -> None:
-        keep(event(number=number, text="x" * sizes[number % 4]), where, environ)
+        keep(event(number=number, text="x" * sizes[number % 4]), repo, environ)
         if number % 10 == 0:
             captures.fold_captures(
-                open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC)
+                open_state(repo / ".git"), shelf, Redactor({}), datetime.now(UTC)
             )
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(call, range(80)))
-    captures.fold_captures(open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC))
+    captures.fold_captures(open_state(repo / ".git"), shelf, Redactor({}), datetime.now(UTC))
     (messages,) = store.glob("*/events.jsonl")
-    kept = [json.loads(line)["data"] for line in messages.read_text().splitlines()]
-    assert sorted(one["number"] for one in kept) == list(range(80))
-    assert all(len(one["text"]) == sizes[one["number"] % 4] for one in kept)
+    kept_events = [json.loads(line)["data"] for line in messages.read_text().splitlines()]
+    assert sorted(kept_event["number"] for kept_event in kept_events) == list(range(80))
+    assert all(
+        len(kept_event["text"]) == sizes[kept_event["number"] % 4] for kept_event in kept_events
+    )
 
 
 def test_it_imports_next_to_nothing(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    done = subprocess.run(
-        [*BARE[:3], "-X", "importtime", BARE[3]], input=event(), cwd=where, capture_output=True
+    repo = repository(tmp_path / "r")
+    result = subprocess.run(
+        [*BARE[:3], "-X", "importtime", BARE[3]], input=event(), cwd=repo, capture_output=True
     )
-    imported = {line.rsplit("|")[-1].strip() for line in done.stderr.decode().splitlines()}
+    imported = {line.rsplit("|")[-1].strip() for line in result.stderr.decode().splitlines()}
     assert not {"site", "vibe_gate", "pathlib", "datetime", "typing", "subprocess"} & imported
 
 
 @pytest.mark.parametrize("command", ["capture", "guard"])
 def test_the_commands_do_what_the_scripts_do(tmp_path, environ, command):
-    where = repository(tmp_path / "r")
-    given = event(tool_name="Bash", tool_input={"command": "git commit -n"}, cwd=str(where))
+    repo = repository(tmp_path / "r")
+    event_line = event(tool_name="Bash", tool_input={"command": "git commit -n"}, cwd=str(repo))
     program = [sys.executable, "-m", "vibe_gate", command]
     root = str(capture.__file__).split("/vibe_gate/faces")[0]
-    around = environ | {"PYTHONPATH": root, "CLAUDE_PROJECT_DIR": str(where)}
-    done = subprocess.run(program, input=given, cwd=where, env=around, capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert (b"deny" in done.stdout) is (command == "guard")
-    assert len(spooled(where)) == 1
+    around = environ | {"PYTHONPATH": root, "CLAUDE_PROJECT_DIR": str(repo)}
+    result = subprocess.run(program, input=event_line, cwd=repo, env=around, capture_output=True)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert (b"deny" in result.stdout) is (command == "guard")
+    assert len(spooled(repo)) == 1

@@ -34,11 +34,21 @@ SECRET = "KEY = 'ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a'\n"
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
     """A gate with a rubric of each kind, and two cases of the judge's."""
-    made = gated(tmp_path / "repo", environ)
-    made.write(".vibe-gate/rubrics/hygiene.toml", CHECKED)
-    case(made, "dropped", 'outcome = "fail"\n[expect]\nerrors-not-swallowed = "fail"\n', SWALLOWS)
-    case(made, "kept", '[expect]\nerrors-not-swallowed = "pass"\n', GOOD.replace("path", "name"))
-    return made
+    repository = gated(tmp_path / "repo", environ)
+    repository.write(".vibe-gate/rubrics/hygiene.toml", CHECKED)
+    case(
+        repository,
+        "dropped",
+        'outcome = "fail"\n[expect]\nerrors-not-swallowed = "fail"\n',
+        SWALLOWS,
+    )
+    case(
+        repository,
+        "kept",
+        '[expect]\nerrors-not-swallowed = "pass"\n',
+        GOOD.replace("path", "name"),
+    )
+    return repository
 
 
 def case(repo: Repo, name: str, expected: str, after: str | bytes, rubric: str = "quality") -> None:
@@ -79,7 +89,7 @@ def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectatio
     assert open_state(repo.path / ".git").spending.spent(datetime.now(UTC)) > 0
     replayed = run_cases(repo, "quality", "--json").json
     assert replayed["exit_code"] == 0
-    assert [(one["name"], one["status"], one["usd"]) for one in replayed["cases"]] == [
+    assert [(result["name"], result["status"], result["usd"]) for result in replayed["cases"]] == [
         ("dropped", "ok", 0.0),
         ("kept", "ok", 0.0),
     ]
@@ -109,8 +119,8 @@ def test_a_case_of_checks_needs_no_cassette_and_counts_what_stands_in_hostile_tr
     case(repo, "conflict", 'outcome = "fail"\n[expect]\nclean = "fail"\n', CONFLICT, "hygiene")
     repo.write(f"{CASES}/conflict/after/.vibe-gate/gate.toml", "schema = 7\n")
     repo.write(f"{CASES}/conflict/after/a\n\x1b[31mb", "B = 1\n")
-    done = run_cases(repo)
-    assert (done.code, done.out) == (0, "conflict: ok\n1 case: 1 ok\n"), done.err
+    result = run_cases(repo)
+    assert (result.code, result.out) == (0, "conflict: ok\n1 case: 1 ok\n"), result.err
     case(repo, "same", 'outcome = "pass"\n', GOOD, "hygiene")
     (repo.path / CASES / "linked").symlink_to("conflict")
     (repo.path / CASES / "conflict/cassette").symlink_to(repo.path.parent)
@@ -134,22 +144,22 @@ def test_a_case_names_two_commits_or_a_commit_and_a_patch_and_says_which_commit_
     head = repo.commit("Conflict", **{"src/load.py": CONFLICT})
     patch = repo.git("diff", base, head) + "\n"
     repo.commit("Back", **{"src/load.py": GOOD})
-    about = f'schema = 1\nrubric = "hygiene"\noutcome = "fail"\nbase = "{base}"\n'
-    repo.write(f"{CASES}/commits/case.toml", f'{about}head = "{head}"\n')
-    repo.write(f"{CASES}/gone/case.toml", f'{about}head = "{"a" * 40}"\n')
+    case_text = f'schema = 1\nrubric = "hygiene"\noutcome = "fail"\nbase = "{base}"\n'
+    repo.write(f"{CASES}/commits/case.toml", f'{case_text}head = "{head}"\n')
+    repo.write(f"{CASES}/gone/case.toml", f'{case_text}head = "{"a" * 40}"\n')
     for name, text in (("patched", patch), ("other", patch.replace("-def", "-deff"))):
-        repo.write(f"{CASES}/{name}/case.toml", about)
+        repo.write(f"{CASES}/{name}/case.toml", case_text)
         repo.write(f"{CASES}/{name}/change.patch", text)
-    done = run_cases(repo)
-    assert done.out.splitlines() == [
+    result = run_cases(repo)
+    assert result.out.splitlines() == [
         "commits: ok",
         "gone: undecided: commit aaaaaaaaaaaa is not in this clone; fetch it (in a shallow one: "
         "`git fetch --unshallow`)",
         f"other: undecided: change.patch does not apply to commit {base[:12]}",
         "patched: ok",
         "4 cases: 2 ok, 2 undecided",
-    ], done.err
-    assert done.code == 3
+    ], result.err
+    assert result.code == 3
 
 
 def test_a_case_holds_what_the_gate_refuses_elsewhere_and_is_still_a_change_of_the_gate(
@@ -158,15 +168,15 @@ def test_a_case_holds_what_the_gate_refuses_elsewhere_and_is_still_a_change_of_t
     repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["quality", "hygiene"]\n')
     repo.commit("A gate")
     case(repo, "conflict", 'outcome = "fail"\n', CONFLICT + SECRET, "hygiene")
-    done = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ).json
-    assert (done["exit_code"], done["outcome"]) == (4, "pass")
-    assert {one["outcome"] for rubric in done["rubrics"] for one in rubric["criteria"]} == {
-        "not_applicable"
-    }
-    assert len(done["policy_changes"]) == 3
+    summary = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ).json
+    assert (summary["exit_code"], summary["outcome"]) == (4, "pass")
+    assert {
+        criterion["outcome"] for rubric in summary["rubrics"] for criterion in rubric["criteria"]
+    } == {"not_applicable"}
+    assert len(summary["policy_changes"]) == 3
     repo.write("src/load.py", CONFLICT)
-    done = vibe_gate("review", "--no-judge", "--json", cwd=repo.path, environ=repo.environ).json
-    assert {finding["path"] for finding in done["findings"]} == {"src/load.py"}
+    summary = vibe_gate("review", "--no-judge", "--json", cwd=repo.path, environ=repo.environ).json
+    assert {finding["path"] for finding in summary["findings"]} == {"src/load.py"}
 
 
 @pytest.mark.slow
@@ -174,8 +184,8 @@ def test_the_examples_cases_hold_from_their_cassettes(
     pytester: pytest.Pytester, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(ROOT / "examples/cases", pytester.path / "inner/project")
-    done = run_cases(Repo(pytester.path / "inner/project", environ))
-    assert (done.code, done.out) == (0, "reported: ok\nswallowed: ok\n2 cases: 2 ok\n"), (
+    result = run_cases(Repo(pytester.path / "inner/project", environ))
+    assert (result.code, result.out) == (0, "reported: ok\nswallowed: ok\n2 cases: 2 ok\n"), (
         "run `python tests/run/record_cases.py`"
     )
     (pytester.path / "inner/project/.git").rename(pytester.path / ".git")
@@ -199,18 +209,18 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
     case(repo, "wrong", 'outcome = "pass"\n', CONFLICT, "hygiene")
     repo.write(f"{CASES}/right/after/test_material.py", "def test_of_the_case(): assert False")
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
-    done = pytester.runpytest_subprocess(
+    result = pytester.runpytest_subprocess(
         "--vibe-cases", "-rs", "-n", "2", "--vibe-report=pages", ".", CASES
     )
-    done.assert_outcomes(passed=2, failed=1, skipped=1)
+    result.assert_outcomes(passed=2, failed=1, skipped=1)
     grid = html.fromstring((pytester.path / "pages/index.html").read_text()).xpath(
         "//table[@id='grid']/tbody/tr"
     )
-    shown = [(row[0].text_content(), row[1].text_content()) for row in grid]
-    assert shown == [
+    cells = [(row[0].text_content(), row[1].text_content()) for row in grid]
+    assert cells == [
         (f"{CASES}/{name}", mark) for name, mark in (("asked", "?"), ("right", "✓"), ("wrong", "✗"))
     ]
-    done.stdout.fnmatch_lines_random(
+    result.stdout.fnmatch_lines_random(
         [
             "*case wrong*",
             "rubric hygiene: expected pass, got fail",
@@ -248,9 +258,15 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
 def test_what_nobody_decided_is_neither_right_nor_wrong(
     outcome, expect, came_out, rubric, failed, undecided
 ) -> None:
-    one, by = came_out.split()
+    criterion_outcome, by = came_out.split()
     criterion = CriterionResult(
-        id="a", kind="judge", must=False, weight=1, outcome=one, decided_by=by, reason="So."
+        id="a",
+        kind="judge",
+        must=False,
+        weight=1,
+        outcome=criterion_outcome,
+        decided_by=by,
+        reason="So.",
     )
     result = RubricResult(
         id="quality", digest="", outcome=rubric, score=1, coverage=1, criteria=(criterion,)

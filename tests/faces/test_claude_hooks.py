@@ -19,17 +19,17 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def installed(tmp_path, environ):
     """A repository with `install claude` done."""
-    where = repository(tmp_path / "r")
-    done = vibe_gate("install", "claude", cwd=where, environ=environ)
-    assert done.returncode == 0, done.stderr
-    return where
+    root = repository(tmp_path / "r")
+    installation = vibe_gate("install", "claude", cwd=root, environ=environ)
+    assert installation.returncode == 0, installation.stderr
+    return root
 
 
-def events(where):
+def events(root):
     """All captured events of the repository, in the order of their files."""
     lines = [
         line
-        for spool in sorted((where / ".git" / "vibe-gate" / "captures").glob("*/events.ndjson"))
+        for spool in sorted((root / ".git" / "vibe-gate" / "captures").glob("*/events.ndjson"))
         for line in spool.read_text().splitlines()
     ]
     return [json.loads(line) for line in lines]
@@ -45,8 +45,8 @@ def test_a_session_is_captured_from_its_start_to_its_end_with_every_parallel_cal
         ToolUse("TaskCreate", {"subject": "tidy up", "description": "all of it"}),
     )
     claude(installed, tmp_path / "home", [reads, reads, *turns])
-    kept = [line["event"] for line in events(installed)]
-    assert {event["hook_event_name"] for event in kept} == {
+    captured_events = [line["event"] for line in events(installed)]
+    assert {event["hook_event_name"] for event in captured_events} == {
         *(
             "SessionStart",
             "UserPromptSubmit",
@@ -57,7 +57,9 @@ def test_a_session_is_captured_from_its_start_to_its_end_with_every_parallel_cal
         )
     }
     tools = sorted(
-        (event["hook_event_name"], event["tool_name"]) for event in kept if "tool_name" in event
+        (event["hook_event_name"], event["tool_name"])
+        for event in captured_events
+        if "tool_name" in event
     )
     assert tools == [
         *[("PostToolUse", "Read")] * 24,
@@ -72,10 +74,10 @@ def test_what_would_go_around_the_gate_is_refused_and_honest_work_is_not(install
     gate.write_text("schema = 1\n")
     settings = installed / ".claude" / "settings.local.json"
     was = settings.read_text()
-    at, own = {"file_path": str(gate)}, {"file_path": str(settings)}
+    at, settings_file = {"file_path": str(gate)}, {"file_path": str(settings)}
     turns = calls(
         ToolUse("Read", at),
-        ToolUse("Read", own),
+        ToolUse("Read", settings_file),
         ToolUse("Bash", {"command": "git commit --allow-empty -m honest"}),
         ToolUse("Bash", {"command": "git commit --allow-empty --no-verify -m sneaky"}),
         ToolUse(
@@ -84,9 +86,10 @@ def test_what_would_go_around_the_gate_is_refused_and_honest_work_is_not(install
         ToolUse("Bash", {"command": "env -u CLAUDECODE git commit --allow-empty -m hidden"}),
         ToolUse("Write", at | {"content": "softer"}),
         ToolUse("Edit", at | {"old_string": "1", "new_string": "2"}),
-        ToolUse("Write", own | {"content": "{}"}),
+        ToolUse("Write", settings_file | {"content": "{}"}),
         ToolUse(
-            "Edit", own | {"old_string": "guard.py", "new_string": "x.py", "replace_all": True}
+            "Edit",
+            settings_file | {"old_string": "guard.py", "new_string": "x.py", "replace_all": True},
         ),
     )
     results = tool_results(claude(installed, tmp_path / "home", turns))
@@ -95,7 +98,7 @@ def test_what_would_go_around_the_gate_is_refused_and_honest_work_is_not(install
         "`git commit` without its hooks goes around the gate; run it without --no-verify"
         in results[3][1]
     )
-    assert all("let the user edit it" in said for _, said in results[6:8])
+    assert all("let the user edit it" in answer for _, answer in results[6:8])
     assert "ask the user" in results[8][1]
     assert git(installed, "log", "--format=%s").splitlines() == ["honest", "start"]
     assert (gate.read_text(), settings.read_text()) == ("schema = 1\n", was)
@@ -143,8 +146,8 @@ def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, envi
     messages = claude(installed, tmp_path / "home", turns)
     session = messages[0]["session_id"]
     git(installed, "add", "a.txt", "b.py", "by_hand.txt")
-    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
-    authored = json.loads(done.stdout)["agent_authored"]
+    review = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
+    authored = json.loads(review.stdout)["agent_authored"]
     assert authored == {
         "decision": True,
         "hints": [
@@ -162,10 +165,10 @@ def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, envi
     assert events(installed) == []  # nothing that is not redacted stays
 
     git(installed, "commit", "-q", "-m", "Both of us")
-    again = vibe_gate(
+    second_review = vibe_gate(
         "review", "--commit", "HEAD", "--no-judge", "--json", cwd=installed, environ=environ
     )
-    assert json.loads(again.stdout)["agent_authored"] == authored
+    assert json.loads(second_review.stdout)["agent_authored"] == authored
 
 
 def test_a_persons_own_change_has_no_hint_of_a_session(installed, tmp_path, environ):
@@ -175,12 +178,12 @@ def test_a_persons_own_change_has_no_hint_of_a_session(installed, tmp_path, envi
     later = time.time() + 10  # no person is faster than that
     os.utime(installed / "b.py", (later, later))
     git(installed, "add", "b.py")
-    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
-    assert json.loads(done.stdout)["agent_authored"] == {"decision": False, "hints": []}
+    review = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
+    assert json.loads(review.stdout)["agent_authored"] == {"decision": False, "hints": []}
 
 
 def test_what_a_subagent_writes_is_the_sessions(installed, tmp_path, environ):
-    asked = {
+    agent_input = {
         "description": "write",
         "prompt": "write c.py",
         "subagent_type": "general-purpose",
@@ -188,18 +191,18 @@ def test_what_a_subagent_writes_is_the_sessions(installed, tmp_path, environ):
     }
     written = {"file_path": str(installed / "c.py"), "content": "y = 1\n"}
     turns = [
-        Turn(ToolUse("Agent", asked)),
+        Turn(ToolUse("Agent", agent_input)),
         Turn(ToolUse("Write", written)),
         Turn(Text("done")),
         Turn(Text("all done")),
     ]
     claude(installed, tmp_path / "home", turns)
-    kept = [line["event"] for line in events(installed)]
-    names = [event["hook_event_name"] for event in kept]
+    captured_events = [line["event"] for line in events(installed)]
+    names = [event["hook_event_name"] for event in captured_events]
     assert {"SubagentStart", "SubagentStop"} <= set(names)
-    (write,) = [event for event in kept if event.get("tool_name") == "Write"]
+    (write,) = [event for event in captured_events if event.get("tool_name") == "Write"]
     assert write["agent_id"]
     git(installed, "add", "c.py")
-    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
-    [hint] = json.loads(done.stdout)["agent_authored"]["hints"]
+    review = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
+    [hint] = json.loads(review.stdout)["agent_authored"]["hints"]
     assert (hint["session"], hint["files"], hint["all_files"]) == (write["session_id"], 1, 1)

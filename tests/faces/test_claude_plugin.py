@@ -29,15 +29,15 @@ SECRET = 'TOKEN = "ghp_' + 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"\n'
 
 def run_cli(home: Path, *arguments: str) -> str:
     """Run a command of Claude Code; what it prints."""
-    done = subprocess.run(
+    result = subprocess.run(
         [find_cli(os.environ["PATH"]), *arguments],
         env=cli_environ(home),
         capture_output=True,
         text=True,
         timeout=250,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.fixture
@@ -53,28 +53,28 @@ def home(tmp_path):
 @pytest.fixture
 def gated(tmp_path):
     """A repository that uses vibe-gate, without its hooks in any settings."""
-    where = repository(tmp_path / "r")
-    (where / ".git" / "vibe-gate").mkdir()
-    return where
+    root = repository(tmp_path / "r")
+    (root / ".git" / "vibe-gate").mkdir()
+    return root
 
 
-def write_secret(where: Path, home: Path) -> list[dict]:
+def write_secret(root: Path, home: Path) -> list[dict]:
     """A session that writes a secret, and repairs it when it is held; the CLI's messages."""
-    path = str(where / "b.py")
+    path = str(root / "b.py")
     turns = [
         *calls(ToolUse("Write", {"file_path": path, "content": SECRET})),
         Turn(ToolUse("Write", {"file_path": path, "content": "TOKEN = None\n"})),
         Turn(Text("repaired")),
     ]
     search_path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return claude(where, home, turns, sources="user,project,local", PATH=search_path)
+    return claude(root, home, turns, sources="user,project,local", PATH=search_path)
 
 
-def captured_kinds(where: Path) -> list[str]:
+def captured_kinds(root: Path) -> list[str]:
     """The kinds of the events that were kept, those that a review has read included."""
-    waiting = (where / ".git/vibe-gate/captures").glob("*/events.ndjson")
-    kept = (where / ".vibe-artifacts/captures").glob("*/events.jsonl")
-    lines = [line for file in (*waiting, *kept) for line in file.read_text().splitlines()]
+    waiting = (root / ".git/vibe-gate/captures").glob("*/events.ndjson")
+    folded_files = (root / ".vibe-artifacts/captures").glob("*/events.jsonl")
+    lines = [line for file in (*waiting, *folded_files) for line in file.read_text().splitlines()]
     events = [json.loads(line) for line in lines]
     return [
         event["event"]["hook_event_name"] if "event" in event else event["type"] for event in events
@@ -85,8 +85,8 @@ def test_the_plugins_hooks_are_those_that_install_writes():
     groups = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
     expected = CLAUDE.hooks(shared=True, user=True, stop_gate=True)
     assert groups.keys() == expected.keys()
-    for event, wanted in expected.items():
-        for group, wanted_group in zip(groups[event], wanted, strict=True):
+    for event, expected_groups in expected.items():
+        for group, wanted_group in zip(groups[event], expected_groups, strict=True):
             (hook,), (wanted_hook,) = group["hooks"], wanted_group["hooks"]
             script, *_ = wanted_hook["args"]
             run = {"command": "${CLAUDE_PLUGIN_ROOT}/hooks/run.sh", "args": [script]}
@@ -110,14 +110,14 @@ def put_program(folder: Path, body: str, name: str = "vibe-gate") -> Path:
     return folder
 
 
-def run_hook(where: Path, script: str, *folders: object) -> subprocess.CompletedProcess[str]:
+def run_hook(root: Path, script: str, *folders: object) -> subprocess.CompletedProcess[str]:
     """Run a hook of the plugin in a project, with these folders first on PATH."""
     path = ":".join(map(str, (*folders, "/usr/bin", "/bin")))
-    variables = {"HOME": str(where.parent), "PATH": path, "CLAUDE_PROJECT_DIR": str(where)}
+    variables = {"HOME": str(root.parent), "PATH": path, "CLAUDE_PROJECT_DIR": str(root)}
     return subprocess.run(
         [PLUGIN / "hooks/run.sh", script],
         input="{}",
-        cwd=where,
+        cwd=root,
         env=variables,
         capture_output=True,
         text=True,
@@ -139,8 +139,8 @@ def run_hook(where: Path, script: str, *folders: object) -> subprocess.Completed
 )
 def test_a_program_that_refuses_its_arguments_blocks_nothing(tmp_path, gated, script, answer):
     folder = put_program(tmp_path / "bin", "echo blocked; exit 2")
-    done = run_hook(gated, script, folder)
-    assert (done.returncode, done.stdout, done.stderr) == (0, answer, "")
+    result = run_hook(gated, script, folder)
+    assert (result.returncode, result.stdout, result.stderr) == (0, answer, "")
 
 
 def test_the_programs_answer_is_passed_on_and_it_gets_the_event(tmp_path, gated):
@@ -178,7 +178,7 @@ def test_only_a_hook_in_the_users_settings_takes_the_plugins_place(tmp_path, gat
 @pytest.mark.slow
 def test_the_stop_waits_for_a_call_that_is_still_being_recorded(gated):
     (gated / "b.py").write_text(SECRET)
-    about = {"session_id": "s", "cwd": str(gated)}
+    fields = {"session_id": "s", "cwd": str(gated)}
     call = {"tool_name": "Write", "tool_input": {"file_path": str(gated / "b.py")}}
     variables = {**os.environ, "CLAUDE_PROJECT_DIR": str(gated)}
     variables["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -194,10 +194,10 @@ def test_the_stop_waits_for_a_call_that_is_still_being_recorded(gated):
 
     capture, end = begin("capture"), begin("stop")
     assert end.stdin is not None
-    end.stdin.write(json.dumps({**about, "hook_event_name": "Stop"}).encode())
+    end.stdin.write(json.dumps({**fields, "hook_event_name": "Stop"}).encode())
     end.stdin.flush()
     time.sleep(0.7)
-    capture.communicate(json.dumps({**about, **call, "hook_event_name": "PostToolUse"}).encode())
+    capture.communicate(json.dumps({**fields, **call, "hook_event_name": "PostToolUse"}).encode())
     answer, _ = end.communicate()
     assert json.loads(answer)["decision"] == "block"
 
@@ -226,10 +226,10 @@ def test_with_the_plugin_and_the_hooks_of_install_nothing_happens_twice(
     home, gated, environ, place
 ):
     settings = {"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "claude")}
-    done = vibe_gate(
+    installation = vibe_gate(
         "install", "claude", "--stop", *place, cwd=gated, environ={**environ, **settings}
     )
-    assert done.returncode == 0, done.stderr
+    assert installation.returncode == 0, installation.stderr
     assert write_secret(gated, home)[-1]["result"] == "repaired"
     kinds = captured_kinds(gated)
     assert (kinds.count("UserPromptSubmit"), kinds.count("PostToolUse")) == (1, 2)
@@ -240,8 +240,11 @@ def test_a_person_who_wants_no_review_of_turns_is_obeyed_by_the_plugins_hook(hom
     settings = {"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "claude")}
     person = {**environ, **settings}
     vibe_gate("install", "claude", "--stop", cwd=gated, environ=person)
-    done = vibe_gate("install", "claude", "--no-stop", cwd=gated, environ=person)
-    assert "not reviewed in this clone, nor by hooks of other settings or of a plugin" in done.err
+    installation = vibe_gate("install", "claude", "--no-stop", cwd=gated, environ=person)
+    assert (
+        "not reviewed in this clone, nor by hooks of other settings or of a plugin"
+        in installation.err
+    )
     removed = vibe_gate("uninstall", "claude", cwd=gated, environ=person)
     assert "The plugin vibe-gate@vibe-gate for Claude Code is enabled" in removed.err
     points = vibe_gate("doctor", cwd=gated, environ=person).out

@@ -81,8 +81,8 @@ def test_what_others_added_later_stays():
     document = json.loads(merged)
     document["hooks"]["Stop"].append(FOREIGN)
     document["hooks"]["Stop"].insert(0, FOREIGN)
-    left = json.loads(drop_hooks(json.dumps(document), "s"))
-    assert left["hooks"] == {"Stop": [FOREIGN, FOREIGN]}
+    remaining = json.loads(drop_hooks(json.dumps(document), "s"))
+    assert remaining["hooks"] == {"Stop": [FOREIGN, FOREIGN]}
 
 
 def test_our_hook_in_a_group_with_others_leaves_the_others():
@@ -90,8 +90,10 @@ def test_our_hook_in_a_group_with_others_leaves_the_others():
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo theirs"}, CAPTURE]}]}},
         indent=2,
     )
-    left = json.loads(drop_hooks(text, "s"))
-    assert left == {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo theirs"}]}]}}
+    remaining = json.loads(drop_hooks(text, "s"))
+    assert remaining == {
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo theirs"}]}]}
+    }
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_text_that_no_utf8_can_spell_stays_an_escape(tmp_path):
     laid = add_hooks(text, WANTED, "settings.json")
     write_settings(tmp_path / "settings.json", tmp_path, laid)
     assert json.loads((tmp_path / "settings.json").read_text())["a"] == json.loads(text)["a"]
-    assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o664])

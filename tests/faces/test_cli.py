@@ -26,15 +26,19 @@ from vibe_gate.version import __version__
 
 
 def test_version_is_one_line(tmp_path, environ):
-    done = vibe_gate("--version", cwd=tmp_path, environ=environ)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"vibe-gate {__version__}\n", "")
+    result = vibe_gate("--version", cwd=tmp_path, environ=environ)
+    assert (result.returncode, result.stdout, result.stderr) == (
+        0,
+        f"vibe-gate {__version__}\n",
+        "",
+    )
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
 def test_help_teaches_by_example_before_it_lists(tmp_path, environ, argv):
-    done = vibe_gate(*argv, cwd=tmp_path, environ=environ)
-    assert done.returncode == 0
-    assert done.stdout == HELP
+    result = vibe_gate(*argv, cwd=tmp_path, environ=environ)
+    assert result.returncode == 0
+    assert result.stdout == HELP
     assert HELP.index("vibe-gate review HEAD~1") < HELP.index("Commands") < HELP.index("Exit codes")
     assert max(map(len, HELP.splitlines())) <= 80
 
@@ -50,8 +54,8 @@ def test_bash_completes_commands_and_choices(tmp_path, environ, words, expected)
     script = (
         vibe_gate("completion", "bash", cwd=tmp_path, environ=environ).stdout + f"\n{asks}; {calls}"
     )
-    done = subprocess.run(["bash", "-c", script], env=environ, capture_output=True, text=True)
-    assert (done.stdout.strip(), done.stderr) == (expected, "")
+    result = subprocess.run(["bash", "-c", script], env=environ, capture_output=True, text=True)
+    assert (result.stdout.strip(), result.stderr) == (expected, "")
 
 
 @pytest.mark.parametrize(
@@ -64,17 +68,17 @@ def test_bash_completes_commands_and_choices(tmp_path, environ, words, expected)
     ],
 )
 def test_a_command_without_its_word_lists_the_words(tmp_path, environ, name, words):
-    done = vibe_gate(name, cwd=tmp_path, environ=environ)
-    assert (done.code, f": {words}" in done.err) == (2, True), done.err
+    result = vibe_gate(name, cwd=tmp_path, environ=environ)
+    assert (result.code, f": {words}" in result.err) == (2, True), result.err
 
 
 @pytest.mark.slow
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
     for name in ("argparse", "json", "rich", "pydantic"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
-    done = started("replay", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 2
-    assert "hostile" not in done.stderr
+    result = started("replay", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
+    assert result.returncode == 2
+    assert "hostile" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -92,19 +96,19 @@ def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ
     ],
 )
 def test_a_wrong_word_gets_the_nearest_one_suggested(tmp_path, environ, argv, sentence):
-    done = vibe_gate(*argv, cwd=tmp_path, environ=environ)
-    assert done.returncode == 2
-    assert done.stderr.startswith("vibe-gate: ")
-    assert sentence in done.stderr
-    assert "\x1b" not in done.stderr
+    result = vibe_gate(*argv, cwd=tmp_path, environ=environ)
+    assert result.returncode == 2
+    assert result.stderr.startswith("vibe-gate: ")
+    assert sentence in result.stderr
+    assert "\x1b" not in result.stderr
 
 
 def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
-    done = vibe_gate(
+    result = vibe_gate(
         "review", "--staged", "--commit", "HEAD", "--json", cwd=tmp_path, environ=environ
     )
-    assert done.returncode == 2
-    document = json.loads(done.stdout)
+    assert result.returncode == 2
+    document = json.loads(result.stdout)
     assert document["schema"] == 1
     assert document["error"]["exit_code"] == 2
     assert "use one of them" in document["error"]["message"]
@@ -127,9 +131,9 @@ def test_every_command_has_help_of_its_own(capsys, monkeypatch, subtests):
 
 @pytest.mark.parametrize("command", ["review", "verify"])
 def test_the_program_prints_a_commands_help(tmp_path, environ, command):
-    done = vibe_gate(command, "--help", cwd=tmp_path, environ=environ)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"usage: vibe-gate {command}")
+    result = vibe_gate(command, "--help", cwd=tmp_path, environ=environ)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"usage: vibe-gate {command}")
 
 
 @pytest.mark.slow
@@ -137,12 +141,12 @@ def test_the_program_prints_a_commands_help(tmp_path, environ, command):
 def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path, environ, words):
     command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m vibe_gate {words}"
     env = {**environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True
     )
-    assert done.returncode == 2
-    assert "the current directory no longer exists" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 2
+    assert "the current directory no longer exists" in result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,7 @@ def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path
     ],
 )
 def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, command, code):
-    where, env = repository(tmp_path / "r"), {**environ, "PYTHONPATH": str(ROOT)}
+    root, env = repository(tmp_path / "r"), {**environ, "PYTHONPATH": str(ROOT)}
     argv = [
         "bash",
         "-o",
@@ -168,15 +172,15 @@ def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, comm
         "-m",
         "vibe_gate",
     ]
-    done = subprocess.run(argv, env=env, cwd=where, capture_output=True, text=True)
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
+    result = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True)
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.slow
 def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
-    done = started("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
-    assert done.stdout.startswith("+ vibe-gate")
+    result = started("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
+    assert result.stdout.startswith("+ vibe-gate")
 
 
 LAST = """\
@@ -193,16 +197,16 @@ sys.exit(main())"""
 @pytest.mark.slow
 def test_a_signal_when_the_command_has_ended_does_not_change_its_exit_code(tmp_path, environ):
     argv = [sys.executable, "-c", LAST, "verify", "--help"]
-    done = subprocess.run(
+    result = subprocess.run(
         argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
-def explode(how):
-    if how == "interrupt":
+def explode(cause):
+    if cause == "interrupt":
         os.kill(os.getpid(), signal.SIGINT)
-    if how == "terminate":
+    if cause == "terminate":
         os.kill(os.getpid(), signal.SIGTERM)
     raise KeyError("a bug with \x1b[31m in it")
 
@@ -212,17 +216,17 @@ def exploding():
     """Run a command that breaks, and restore the process' signals afterwards."""
     before = signal.getsignal(signal.SIGTERM)
     broken = Command("x", (argument("how"),), lambda args: args.how, explode)
-    yield lambda how, command="explode": dispatch.run([command, how], lambda name: broken)
+    yield lambda cause, command="explode": dispatch.run([command, cause], lambda name: broken)
     signal.signal(signal.SIGTERM, before)
 
 
-@pytest.mark.parametrize("how", ["interrupt", "terminate"])
+@pytest.mark.parametrize("cause", ["interrupt", "terminate"])
 @pytest.mark.parametrize(
     ("command", "words"),
     [("review", "interrupted; nothing was decided."), ("blame", "interrupted.")],
 )
-def test_an_interruption_is_130_with_one_line(exploding, capsys, how, command, words):
-    assert exploding(how, command) == 130
+def test_an_interruption_is_130_with_one_line(exploding, capsys, cause, command, words):
+    assert exploding(cause, command) == 130
     assert capsys.readouterr().err == f"vibe-gate: {words}\n"
 
 
@@ -295,48 +299,53 @@ def test_what_contradicts_itself_is_refused_with_a_sentence(argv, sentence):
 
 
 def test_options_arrive_in_the_request():
-    asked = request(
+    review_request = request(
         *("HEAD~1", "--rubric", "a", "--rubric", "b", "c", "--no-judge", "--base", "main"),
         *("--definitions", "worktree", "--strict", "--max-cost-usd", "1.5", "--deadline", "20"),
         *("--wire", "record", "--cassette", "tapes"),
     )
-    assert (asked.rubrics, asked.judge, asked.base, asked.definitions) == (
+    assert (
+        review_request.rubrics,
+        review_request.judge,
+        review_request.base,
+        review_request.definitions,
+    ) == (
         ("a", "b", "c"),
         "never",
         "main",
         "worktree",
     )
-    assert (asked.max_cost_usd, asked.deadline_s) == (1.5, 20.0)
-    assert asked.wire == Wire("record", Path("tapes"))
+    assert (review_request.max_cost_usd, review_request.deadline_s) == (1.5, 20.0)
+    assert review_request.wire == Wire("record", Path("tapes"))
 
 
 def test_the_wire_may_come_from_the_environment():
-    asked = request(VIBE_GATE_WIRE="replay", VIBE_GATE_CASSETTE="tapes")
-    assert asked.wire == Wire("replay", Path("tapes"))
+    review_request = request(VIBE_GATE_WIRE="replay", VIBE_GATE_CASSETTE="tapes")
+    assert review_request.wire == Wire("replay", Path("tapes"))
     with pytest.raises(UsageError, match="VIBE_GATE_WIRE is 'fax'"):
         request(VIBE_GATE_WIRE="fax")
 
 
 def test_outside_a_repository_review_is_one_sentence_with_exit_2(tmp_path, environ):
-    done = vibe_gate("review", cwd=tmp_path, environ=environ)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("vibe-gate: ")
+    review = vibe_gate("review", cwd=tmp_path, environ=environ)
+    assert review.returncode == 2
+    assert review.stderr.splitlines()[-1].startswith("vibe-gate: ")
 
 
 def test_a_review_of_a_commit_without_files_says_nothing_to_review(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "empty"], cwd=where, check=True)
-    done = vibe_gate("review", "--commit", "HEAD", cwd=where, environ=environ)
-    assert (done.returncode, done.stdout) == (
+    root = repository(tmp_path / "r")
+    subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "empty"], cwd=root, check=True)
+    review = vibe_gate("review", "--commit", "HEAD", cwd=root, environ=environ)
+    assert (review.returncode, review.stdout) == (
         0,
         "Nothing to review: commit HEAD changes no files.\n",
     )
 
 
 def test_json_of_nothing_to_review_is_the_summary(tmp_path, environ):
-    done = vibe_gate("review", "--json", cwd=repository(tmp_path / "r"), environ=environ)
-    document = json.loads(done.stdout)
-    assert (done.returncode, document["schema"], document["run_id"], document["outcome"]) == (
+    review = vibe_gate("review", "--json", cwd=repository(tmp_path / "r"), environ=environ)
+    document = json.loads(review.stdout)
+    assert (review.returncode, document["schema"], document["run_id"], document["outcome"]) == (
         0,
         1,
         "",

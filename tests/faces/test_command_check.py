@@ -26,12 +26,12 @@ options = { output = "none" }
 def test_a_review_names_the_file_that_a_command_changed_and_keeps_the_output(tmp_path, environ):
     repo = gated(tmp_path / "r", environ, rubric=RUBRIC)
     repo.commit(a="x\n")
-    done = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
-    assert done.returncode == 1, done.stderr
-    assert "changed this file; run it and commit the result." in done.stdout
-    assert "note    noise | first" in done.stdout
-    assert "note    noise | a:1: again" in done.stdout
-    assert "note    formatter" not in done.stdout
+    review = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
+    assert review.returncode == 1, review.stderr
+    assert "changed this file; run it and commit the result." in review.stdout
+    assert "note    noise | first" in review.stdout
+    assert "note    noise | a:1: again" in review.stdout
+    assert "note    formatter" not in review.stdout
     summary = decode_document(
         Summary, vibe_gate("review", "HEAD~1", "--json", cwd=repo.path, environ=environ).stdout
     )

@@ -28,23 +28,23 @@ def put(repo: Path, case: str) -> Path:
 
 @pytest.mark.parametrize("case", ["one-run", "misplaced", "hostile-text"])
 def test_check_tells_every_mistake_at_once(repo: Path, environ: dict[str, str], case: str) -> None:
-    done = vibe_gate("config", "check", cwd=put(repo, case), environ=environ)
+    result = vibe_gate("config", "check", cwd=put(repo, case), environ=environ)
     expected = (GATES / case / "mistakes.txt").read_text().splitlines()
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines() == [f"vibe-gate: {line}" for line in expected]
-    assert all(char.isprintable() or char == "\n" for char in done.stderr)
-    done = vibe_gate("config", "show", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [f"vibe-gate: {line}" for line in expected]
+    assert all(char.isprintable() or char == "\n" for char in result.stderr)
+    result = vibe_gate("config", "show", cwd=repo, environ=environ)
+    assert (result.returncode, result.stdout) == (2, "")
 
 
 def test_check_counts_what_it_found_right(repo: Path, environ: dict[str, str]) -> None:
-    done = vibe_gate("config", "check", cwd=put(repo, "right"), environ=environ)
+    result = vibe_gate("config", "check", cwd=put(repo, "right"), environ=environ)
     warning = (
         'warning: .vibe-gate/gate.toml:4: scope[0].paths[1]: "*.sql" matches no file of this tree'
     )
-    assert (done.returncode, done.stderr.splitlines()[1:]) == (0, [warning])
+    assert (result.returncode, result.stderr.splitlines()[1:]) == (0, [warning])
     assert (
-        done.stdout
+        result.stdout
         == "ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow, 1 case in the working tree.\n"
     )
 
@@ -54,19 +54,19 @@ def test_check_warns_of_a_command_in_one_word(repo: Path, environ: dict[str, str
     rubric.write_text(
         f'{rubric.read_text()}[[criterion]]\nid = "ruff"\nkind = "check"\ncommand = ["ruff check"]\n'
     )
-    done = vibe_gate("config", "check", cwd=repo, environ=environ)
-    assert done.returncode == 0
-    assert 'is one program with spaces in its name; write ["ruff", "check"]' in done.stderr
+    result = vibe_gate("config", "check", cwd=repo, environ=environ)
+    assert result.returncode == 0
+    assert 'is one program with spaces in its name; write ["ruff", "check"]' in result.stderr
 
 
 def test_show_prints_the_effective_gate_as_toml(repo: Path, environ: dict[str, str]) -> None:
-    done = vibe_gate("config", "show", cwd=put(repo, "right"), environ=environ)
-    assert (done.returncode, done.stderr) == (0, "")
-    gate = tomllib.loads(done.stdout)
+    result = vibe_gate("config", "show", cwd=put(repo, "right"), environ=environ)
+    assert (result.returncode, result.stderr) == (0, "")
+    gate = tomllib.loads(result.stdout)
     assert gate["rubrics"] == ["quality"]
     assert gate["budget"]["max_turns"] == 20
     assert set(gate["rubric"]) == {"payments.v2", "quality"}
-    assert done.stdout.startswith(
+    assert result.stdout.startswith(
         "# Definitions of the working tree: the first ones; later changes are bound by them.\n"
     )
 
@@ -74,11 +74,11 @@ def test_show_prints_the_effective_gate_as_toml(repo: Path, environ: dict[str, s
 def test_show_without_definitions_prints_the_built_in_gate(
     repo: Path, environ: dict[str, str]
 ) -> None:
-    done = vibe_gate("config", "show", cwd=repo, environ=environ)
-    assert done.returncode == 0
-    assert done.stdout.startswith("# Definitions built in")
-    assert "no-secrets" in tomllib.loads(done.stdout)["rubric"]["safety"]["criterion"][0]["id"]
-    assert "vibe-gate init" in done.stderr
+    result = vibe_gate("config", "show", cwd=repo, environ=environ)
+    assert result.returncode == 0
+    assert result.stdout.startswith("# Definitions built in")
+    assert "no-secrets" in tomllib.loads(result.stdout)["rubric"]["safety"]["criterion"][0]["id"]
+    assert "vibe-gate init" in result.stderr
 
 
 def test_show_prints_the_gate_that_binds_and_its_revision_not_the_files_as_they_lie(
@@ -104,8 +104,8 @@ def test_show_prints_the_gate_that_binds_and_its_revision_not_the_files_as_they_
 
 def test_show_prints_the_built_in_gate_before_the_first_commit(tmp_path, environ) -> None:
     git(tmp_path, "init", "-q", "new")
-    done = vibe_gate("config", "show", cwd=tmp_path / "new", environ=environ)
-    assert (done.returncode, done.stdout.startswith("# Definitions built in")) == (0, True)
+    result = vibe_gate("config", "show", cwd=tmp_path / "new", environ=environ)
+    assert (result.returncode, result.stdout.startswith("# Definitions built in")) == (0, True)
 
 
 def test_show_says_when_the_gate_is_not_on_the_trusted_branch_yet(repo, environ) -> None:
@@ -116,9 +116,9 @@ def test_show_says_when_the_gate_is_not_on_the_trusted_branch_yet(repo, environ)
     branch = git(repo, "rev-parse", "--abbrev-ref", "HEAD").strip()
     git(repo, "checkout", "-qb", "topic", "--track", f"origin/{branch}")
     put(repo, "right")
-    done = vibe_gate("config", "show", cwd=repo, environ=environ)
+    result = vibe_gate("config", "show", cwd=repo, environ=environ)
     place = f"# Definitions of the working tree: not on origin/{branch} yet; merge them to make them binding.\n"
-    assert done.stdout.startswith(place)
+    assert result.stdout.startswith(place)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_check_warns_of_files_that_nothing_reads(repo, environ, path: str, warni
     file = put(repo, "right") / ".vibe-gate" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("x\n")
-    done = vibe_gate("config", "check", cwd=repo, environ=environ)
-    unread = [line for line in done.stderr.splitlines() if "nothing reads" in line]
+    result = vibe_gate("config", "check", cwd=repo, environ=environ)
+    unread = [line for line in result.stderr.splitlines() if "nothing reads" in line]
     assert unread == ([f"warning: .vibe-gate/{warning}"] if warning else [])
 
 
@@ -166,9 +166,11 @@ def test_check_warns_of_a_command_whose_program_is_missing(
     )
     (repo / "tools").mkdir()
     (repo / "tools/lint.sh").write_text("#!/bin/sh\n")
-    done = vibe_gate("config", "check", cwd=repo, environ=environ)
+    result = vibe_gate("config", "check", cwd=repo, environ=environ)
     expected = f'"{missing}" is not installed here; the check will be an error'
-    assert ("is not installed here" in done.stderr, expected in done.stderr) == (bool(missing),) * 2
+    assert ("is not installed here" in result.stderr, expected in result.stderr) == (
+        bool(missing),
+    ) * 2
 
 
 @pytest.fixture
@@ -185,28 +187,28 @@ def demanding(repo: Path) -> Path:
 def test_a_program_that_a_must_check_lacks_is_a_mistake_that_says_what_to_do(
     demanding, environ
 ) -> None:
-    done = vibe_gate("config", "check", cwd=demanding, environ=environ)
+    result = vibe_gate("config", "check", cwd=demanding, environ=environ)
     sentence = (
         'criterion[1].command (id "lint"): "ruffx" is not installed here; the check will be an error, and so every '
         "review here, as it must pass; install it, or drop `must`; if only CI has it, check with "
         "`vibe-gate config check --without ruffx`"
     )
-    assert done.returncode == 2
-    assert sentence in done.stderr
+    assert result.returncode == 2
+    assert sentence in result.stderr
 
 
 def test_a_program_that_only_ci_has_may_be_named(demanding, environ) -> None:
-    done = vibe_gate("config", "check", "--without", "ruffx", cwd=demanding, environ=environ)
-    assert (done.returncode, done.stdout[:3]) == (0, "ok:")
-    assert "warning: .vibe-gate/rubrics/quality.toml" in done.stderr
+    result = vibe_gate("config", "check", "--without", "ruffx", cwd=demanding, environ=environ)
+    assert (result.returncode, result.stdout[:3]) == (0, "ok:")
+    assert "warning: .vibe-gate/rubrics/quality.toml" in result.stderr
 
 
 def test_a_named_program_excuses_no_other_one(demanding, environ) -> None:
-    done = vibe_gate(
+    result = vibe_gate(
         "config", "check", "--without", "mypyx", "--json", cwd=demanding, environ=environ
     )
-    document = json.loads(done.stdout)
-    assert (done.returncode, document["exit_code"]) == (2, 2)
+    document = json.loads(result.stdout)
+    assert (result.returncode, document["exit_code"]) == (2, 2)
     assert [mistake["key"] for mistake in document["mistakes"]] == ["criterion[1].command"]
 
 
@@ -222,30 +224,30 @@ def test_schema_prints_a_json_schema_that_the_starters_fit(
             jsonschema.validate({**tables, "bugdet": 1}, schema)
 
 
-@pytest.mark.parametrize("how", ["link", "ignored"])
+@pytest.mark.parametrize("cause", ["link", "ignored"])
 def test_a_gate_file_that_git_would_not_record_is_no_silent_default(
-    repo: Path, environ: dict[str, str], how: str
+    repo: Path, environ: dict[str, str], cause: str
 ) -> None:
     (repo / ".vibe-gate/rubrics").mkdir(parents=True)
     (repo / ".vibe-gate/rubrics/quality.toml").write_text(RUBRIC)
-    if how == "link":
+    if cause == "link":
         (repo / "elsewhere.toml").write_text("schema = 1\n")
         (repo / ".vibe-gate/gate.toml").symlink_to("../elsewhere.toml")
     else:
         (repo / ".vibe-gate/gate.toml").write_text("schema = 1\n")
         (repo / ".gitignore").write_text("gate.toml\n")
-    done = vibe_gate("config", "check", cwd=repo, environ=environ)
-    assert done.returncode == 2
-    assert ".vibe-gate/gate.toml:1: git does not record it as a file" in done.stderr
+    result = vibe_gate("config", "check", cwd=repo, environ=environ)
+    assert result.returncode == 2
+    assert ".vibe-gate/gate.toml:1: git does not record it as a file" in result.stderr
 
 
 @pytest.mark.parametrize("argv", [[], ["show", "gate"]])
 def test_what_cannot_be_understood_is_one_sentence(
     repo: Path, environ: dict[str, str], argv: list[str]
 ) -> None:
-    done = vibe_gate("config", *argv, cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
+    result = vibe_gate("config", *argv, cwd=repo, environ=environ)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_check_warns_of_what_has_no_effect(repo: Path, environ: dict[str, str]) -> None:
@@ -259,15 +261,17 @@ def test_check_warns_of_what_has_no_effect(repo: Path, environ: dict[str, str]) 
     with (repo / ".vibe-gate/gate.toml").open("a") as gate:
         gate.write('[policy]\nwarn = ["conftest.py"]\n')
     (repo / "a.sql").write_text("")
-    done = vibe_gate("config", "check", "--json", cwd=repo, environ=environ)
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["exit_code"], told["mistakes"]) == (0, 0, [])
-    assert [(one["file"][11:], one["line"], one["key"]) for one in told["warnings"]] == [
+    result = vibe_gate("config", "check", "--json", cwd=repo, environ=environ)
+    document = json.loads(result.stdout)
+    assert (result.returncode, document["exit_code"], document["mistakes"]) == (0, 0, [])
+    assert [
+        (warning["file"][11:], warning["line"], warning["key"]) for warning in document["warnings"]
+    ] == [
         ("gate.toml", 4, "scope[0].paths[0]"),
         ("rubrics/conduct.toml", 1, ""),
         ("suppressions.toml", 3, "suppression[0].criterion"),
     ]
-    assert told["warnings"][-1]["suggestion"] == 'did you mean "tested"?'
+    assert document["warnings"][-1]["suggestion"] == 'did you mean "tested"?'
 
 
 @pytest.mark.parametrize(
@@ -287,6 +291,6 @@ def test_check_tells_what_a_set_up_lacks(repo, environ, line, sentence):
     for path, text in files.items():
         (repo / path).parent.mkdir(parents=True)
         (repo / path).write_text(text)
-    done = vibe_gate("config", "check", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f".vibe-gate/agents/user.toml:1: setup: {sentence}" in done.stderr
+    result = vibe_gate("config", "check", cwd=repo, environ=environ)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f".vibe-gate/agents/user.toml:1: setup: {sentence}" in result.stderr

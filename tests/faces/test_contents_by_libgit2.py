@@ -51,9 +51,9 @@ def test_a_review_by_checks_finds_a_secret_without_asking_git_for_contents(
     repo.git("add", "-A")
     if argv and argv != ("--staged",):
         repo.git("commit", "-q", "-m", "Add a token")
-    done = started("review", "--no-judge", *argv, cwd=repo.path, environ=without_contents)
-    assert done.code == 1, done.out + done.err
-    assert "src/load.py:1" in done.out
+    review = started("review", "--no-judge", *argv, cwd=repo.path, environ=without_contents)
+    assert review.code == 1, review.out + review.err
+    assert "src/load.py:1" in review.out
     assert not (tmp_path / "asked").exists()
 
 
@@ -64,12 +64,12 @@ def test_a_judged_review_does_neither(
     repo = gated(tmp_path / "r", environ)
     repo.write("src/load.py", SWALLOWS)
     with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
-        done = started(
+        review = started(
             "review",
             cwd=repo.path,
             environ=without_contents | model.environ,
             python=("-X", "importtime"),
         )
-    assert done.code == 0, done.out
-    assert "pygit2" in {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
+    assert review.code == 0, review.out
+    assert "pygit2" in {line.rpartition("|")[2].strip() for line in review.err.splitlines()}
     assert not (tmp_path / "asked").exists()

@@ -60,11 +60,11 @@ PLUGINS = {
 @pytest.mark.parametrize("arguments", PLUGINS.values(), ids=PLUGINS)
 def test_a_coroutine_runs_once_with_each_plugin_for_async_tests(pytester, arguments):
     pytester.makepyfile(SUITE)
-    done = pytester.runpytest_subprocess(
+    result = pytester.runpytest_subprocess(
         "-W", "ignore::pytest.PytestUnknownMarkWarning", *arguments
     )
-    done.assert_outcomes(passed=4, failed=1)
-    done.stdout.fnmatch_lines(["E*assert 1 == 2"])
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(["E*assert 1 == 2"])
     notes = sorted((pytester.path / "ran.txt").read_text().splitlines())
     names = ["anyio", "bare", "failing", "marked", "method"]
     assert notes == [f"{name} True" for name in names]
@@ -72,6 +72,6 @@ def test_a_coroutine_runs_once_with_each_plugin_for_async_tests(pytester, argume
 
 def test_a_coroutine_without_the_fixture_is_left_to_others(pytester):
     pytester.makepyfile("async def test_other(): ...")
-    done = pytester.runpytest_subprocess("-p", "no:anyio", "--asyncio-mode=strict")
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*async def functions are not natively supported*"])
+    result = pytester.runpytest_subprocess("-p", "no:anyio", "--asyncio-mode=strict")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*async def functions are not natively supported*"])

@@ -53,15 +53,15 @@ claude-haiku-5           0 of 1      4   4,000      0.1000      0.1000
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
 def test_tests_and_models_are_listed_with_what_they_used(pytester, workers):
     pytester.makepyfile(test_suite=SUITE)
-    done = (pytester.runpytest_subprocess if workers else pytester.runpytest_inprocess)(
+    result = (pytester.runpytest_subprocess if workers else pytester.runpytest_inprocess)(
         "-q", "-p", "no:asyncio", *workers
     )
-    done.assert_outcomes(passed=3, failed=1, skipped=1)
-    assert [line for line in TABLES.strip().splitlines() if line not in done.outlines] == []
-    assert not [line for line in done.outlines if "test_checked" in line], (
+    result.assert_outcomes(passed=3, failed=1, skipped=1)
+    assert [line for line in TABLES.strip().splitlines() if line not in result.outlines] == []
+    assert not [line for line in result.outlines if "test_checked" in line], (
         "checks alone ask no model"
     )
-    assert not [line for line in done.outlines if line.startswith("? ")], (
+    assert not [line for line in result.outlines if line.startswith("? ")], (
         "no model answered, so none is compared"
     )
     if not workers:

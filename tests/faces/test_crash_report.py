@@ -62,11 +62,11 @@ def test_without_a_place_for_it_there_is_none(environ: dict[str, str]) -> None:
 def test_the_newest_replaces_the_one_before_and_follows_no_link(tmp_path: Path) -> None:
     folder = tmp_path / "vibe-gate"
     folder.mkdir()
-    kept = tmp_path / "kept"
-    kept.write_text("kept")
-    (folder / "crash.log").symlink_to(kept)
+    target = tmp_path / "kept"
+    target.write_text("kept")
+    (folder / "crash.log").symlink_to(target)
     for message in ("first", "second"):
         write_crash_report(crash(message), [], read_environment({"XDG_CACHE_HOME": str(tmp_path)}))
-    assert kept.read_text() == "kept"
+    assert target.read_text() == "kept"
     assert "ValueError: second" in (folder / "crash.log").read_text()
     assert [path.name for path in folder.iterdir()] == ["crash.log"]

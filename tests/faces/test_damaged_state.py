@@ -11,27 +11,27 @@ SENTENCE = "was damaged (file is not a database), so a new one was begun: "
 
 
 @pytest.fixture
-def here(tmp_path, environ) -> Hooked:
-    here = put_in(started(tmp_path / "r", environ), "install git")
-    here.write(a="reviewed\n")
-    here.git("commit", "-a", "-m", "reviewed")
-    return here
+def repository(tmp_path, environ) -> Hooked:
+    repository = put_in(started(tmp_path / "r", environ), "install git")
+    repository.write(a="reviewed\n")
+    repository.git("commit", "-a", "-m", "reviewed")
+    return repository
 
 
-def damage(here: Hooked) -> None:
-    for path in (here.path / ".git" / "vibe-gate").glob("state.db*"):
+def damage(repository: Hooked) -> None:
+    for path in (repository.path / ".git" / "vibe-gate").glob("state.db*"):
         path.unlink()
-    (here.path / ".git" / "vibe-gate" / "state.db").write_bytes(b"no database\n" * 1000)
+    (repository.path / ".git" / "vibe-gate" / "state.db").write_bytes(b"no database\n" * 1000)
 
 
-def test_a_commit_goes_through_and_is_recorded_in_the_new_one(here):
-    damage(here)
-    here.write(a="next\n")
-    said = here.git("commit", "-a", "-m", "next")
-    assert said.count(SENTENCE) == 1
-    assert [record["tree"] for record in here.records()] == [here.tree()]
-    here.write(a="third\n")
-    assert SENTENCE not in here.git("commit", "-a", "-m", "third")
+def test_a_commit_goes_through_and_is_recorded_in_the_new_one(repository):
+    damage(repository)
+    repository.write(a="next\n")
+    output = repository.git("commit", "-a", "-m", "next")
+    assert output.count(SENTENCE) == 1
+    assert [record["tree"] for record in repository.records()] == [repository.tree()]
+    repository.write(a="third\n")
+    assert SENTENCE not in repository.git("commit", "-a", "-m", "third")
 
 
 @pytest.mark.parametrize(
@@ -41,16 +41,16 @@ def test_a_commit_goes_through_and_is_recorded_in_the_new_one(here):
         "bundles show HEAD", "override list", "stats", "verify HEAD",
     ],
 )  # fmt: skip
-def test_every_command_ends_as_it_would_with_a_new_one_and_says_it_once(here, command):
-    def ended() -> tuple[int, str]:
-        done = here.run("vibe-gate", *command.split())
-        return done.code, done.text
+def test_every_command_ends_as_it_would_with_a_new_one_and_says_it_once(repository, command):
+    def run_command() -> tuple[int, str]:
+        result = repository.run("vibe-gate", *command.split())
+        return result.code, result.text
 
-    damage(here)
-    (here.path / ".git" / "vibe-gate" / "state.db").unlink()
-    code, _ = ended()
-    damage(here)
-    damaged_code, text = ended()
+    damage(repository)
+    (repository.path / ".git" / "vibe-gate" / "state.db").unlink()
+    code, _ = run_command()
+    damage(repository)
+    damaged_code, text = run_command()
     assert damaged_code == code, text
     assert text.count(SENTENCE) == 1, text
-    assert ended()[1].count(SENTENCE) == 0
+    assert run_command()[1].count(SENTENCE) == 0

@@ -20,13 +20,15 @@ from vibe_gate.faces.cli.demo import make_demo
 def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(
     tmp_path, environ
 ):
-    done = vibe_gate("demo", cwd=tmp_path, environ=environ | {"TMPDIR": str(tmp_path)})
-    assert done.code == 0, done.err
+    result = vibe_gate("demo", cwd=tmp_path, environ=environ | {"TMPDIR": str(tmp_path)})
+    assert result.code == 0, result.err
     [place] = tmp_path.glob("vibe-gate-demo-*")
-    assert "answers are a recording" in done.out
-    assert "FAIL" in done.out
-    assert "src/ledger.py:25" in done.out
-    [line] = [line for line in done.out.splitlines() if line.endswith("&& vibe-gate report --open")]
+    assert "answers are a recording" in result.out
+    assert "FAIL" in result.out
+    assert "src/ledger.py:25" in result.out
+    [line] = [
+        line for line in result.out.splitlines() if line.endswith("&& vibe-gate report --open")
+    ]
     page = subprocess.run(
         line.partition(":  ")[2].removesuffix("--open") + "-o -",
         shell=True,
@@ -57,8 +59,8 @@ def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it
 def test_the_pictures_of_the_terminal_are_what_the_program_prints_today():
     root = Path(__file__).parents[2]
     spec = importlib.util.spec_from_file_location("make", root / "docs/images/make.py")
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    for name, make in made.PICTURES.items():
-        kept = (root / "docs/images" / name).read_text(encoding="utf-8")
-        assert make() == kept, "run `python docs/images/make.py`"
+    picture_module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture_module)
+    for name, make in picture_module.PICTURES.items():
+        picture = (root / "docs/images" / name).read_text(encoding="utf-8")
+        assert make() == picture, "run `python docs/images/make.py`"

@@ -74,7 +74,7 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
 
 
 @pytest.mark.parametrize(
-    ("asked", "origin", "environ", "expected"),
+    ("option", "origin", "environ", "expected"),
     [
         (None, HUB, TOKEN, to("github.com", "api.github.com", "octo/hello", "hub")),
         (None, HUB, {"GH_TOKEN": "own"}, to("github.com", "api.github.com", "octo/hello", "own")),
@@ -124,12 +124,12 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
         ),
     ],
 )
-def test_where_to_post(asked, origin, environ, expected):
-    assert destination(asked, [origin, ""], read_forge_settings(environ)) == expected
+def test_where_to_post(option, origin, environ, expected):
+    assert destination(option, [origin, ""], read_forge_settings(environ)) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "origin", "environ", "sentence"),
+    ("option", "origin", "environ", "sentence"),
     [
         (
             None,
@@ -215,12 +215,12 @@ def test_where_to_post(asked, origin, environ, expected):
     ],
 )
 def test_what_is_not_known_is_said_without_the_credentials_of_an_url(
-    asked, origin, environ, sentence
+    option, origin, environ, sentence
 ):
-    with pytest.raises(UsageError) as said:
-        destination(asked, [origin], read_forge_settings(environ))
-    assert sentence in str(said.value)
-    assert "s3cret" not in str(said.value)
+    with pytest.raises(UsageError) as caught:
+        destination(option, [origin], read_forge_settings(environ))
+    assert sentence in str(caught.value)
+    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -232,17 +232,17 @@ def test_what_is_not_known_is_said_without_the_credentials_of_an_url(
     ],
 )
 def test_origin_is_on_the_server_of_the_environment_whatever_port_and_scheme(server, origin):
-    found = destination(None, [origin], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": server}))
-    assert (found.repository, found.server_url) == ("octo/hello", server)
+    target = destination(None, [origin], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": server}))
+    assert (target.repository, target.server_url) == ("octo/hello", server)
 
 
 def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
-    found = destination(
+    target = destination(
         None,
         ["https://github.com/octo/hello", "https://mirror.example/octo/hello"],
         read_forge_settings(TOKEN),
     )
-    assert found == to("github.com", "api.github.com", "octo/hello", "hub")
+    assert target == to("github.com", "api.github.com", "octo/hello", "hub")
 
 
 def test_what_is_shown_of_a_destination_has_no_token():

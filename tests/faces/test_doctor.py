@@ -21,31 +21,31 @@ from vibe_gate.faces.git_hook.frameworks import REVIEWING
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
 
 
-def points(cwd: Path, environ: dict[str, str], **more: str) -> dict[str, dict[str, str]]:
-    done = vibe_gate("doctor", "--json", cwd=cwd, environ={**environ, **more})
-    document = json.loads(done.stdout)
-    assert document["exit_code"] == done.returncode
-    assert KEY not in done.stdout + done.stderr
+def points(cwd: Path, environ: dict[str, str], **variables: str) -> dict[str, dict[str, str]]:
+    result = vibe_gate("doctor", "--json", cwd=cwd, environ={**environ, **variables})
+    document = json.loads(result.stdout)
+    assert document["exit_code"] == result.returncode
+    assert KEY not in result.stdout + result.stderr
     return {point["name"]: point for point in document["points"]}
 
 
 def test_in_a_repository_without_a_key_a_review_can_run_and_the_key_is_a_warning(repo, environ):
-    found = points(repo, environ)
-    assert [name for name, point in found.items() if point["state"] == "broken"] == []
+    report = points(repo, environ)
+    assert [name for name, point in report.items() if point["state"] == "broken"] == []
     names = "vibe-gate git libgit2 claude key repository definitions hooks store"
-    assert list(found) == names.split()
-    assert found["key"]["state"] == "warning"
-    assert "ANTHROPIC_API_KEY" in found["key"]["advice"]
-    assert found["git"]["what"].startswith("git version ")
-    assert "built-in gate" in found["definitions"]["what"]
+    assert list(report) == names.split()
+    assert report["key"]["state"] == "warning"
+    assert "ANTHROPIC_API_KEY" in report["key"]["advice"]
+    assert report["git"]["what"].startswith("git version ")
+    assert "built-in gate" in report["definitions"]["what"]
 
 
 def test_the_lines_say_the_same_for_people_and_nothing_is_written(repo, environ):
     before = sorted(repo.rglob("*"))
-    done = vibe_gate("doctor", cwd=repo, environ=environ)
-    assert done.returncode == 0, done.stderr
+    result = vibe_gate("doctor", cwd=repo, environ=environ)
+    assert result.returncode == 0, result.stderr
     marks = {
-        line.split()[1]: line[0] for line in done.stdout.splitlines() if not line.startswith(" ")
+        line.split()[1]: line[0] for line in result.stdout.splitlines() if not line.startswith(" ")
     }
     assert marks["git"] == "✓"
     assert marks["key"] == "!"
@@ -62,9 +62,9 @@ def test_hooks_that_this_version_would_write_otherwise_are_a_warning(repo, envir
     assert points(repo, environ)["hooks"]["state"] == "ok"
     hook = repo / ".git" / "hooks" / "pre-push"
     hook.write_text(hook.read_text() + "# of an older version\n")
-    found = points(repo, environ)["hooks"]
-    assert (found["state"], found["what"].endswith(": pre-push")) == ("warning", True)
-    assert "install git" in found["advice"]
+    point = points(repo, environ)["hooks"]
+    assert (point["state"], point["what"].endswith(": pre-push")) == ("warning", True)
+    assert "install git" in point["advice"]
 
 
 def test_gits_hook_that_an_agents_installation_brought_is_no_outdated_one(repo, environ):
@@ -81,27 +81,27 @@ def test_gits_hook_that_an_agents_installation_brought_is_no_outdated_one(repo, 
 
 def test_it_names_the_variable_that_holds_the_key_or_the_host_and_not_the_key(repo, environ):
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
-        found = points(repo, environ, **{name: KEY})
-        assert (found["key"]["state"], name in found["key"]["what"]) == ("ok", True)
-    found = points(repo, environ, ANTHROPIC_BASE_URL=f"http://user:{KEY}@localhost:4000")
-    assert found["key"]["state"] == "ok"
-    assert "localhost" in found["key"]["what"]
+        report = points(repo, environ, **{name: KEY})
+        assert (report["key"]["state"], name in report["key"]["what"]) == ("ok", True)
+    report = points(repo, environ, ANTHROPIC_BASE_URL=f"http://user:{KEY}@localhost:4000")
+    assert report["key"]["state"] == "ok"
+    assert "localhost" in report["key"]["what"]
     assert points(repo, environ, ANTHROPIC_BASE_URL="gopher://x")["key"]["state"] == "warning"
 
 
 def test_outside_a_repository_it_exits_2_and_says_where_to_go(tmp_path, environ):
-    found = points(tmp_path, environ)
-    assert found["repository"]["state"] == "broken"
-    assert "Run this in a git repository" in found["repository"]["advice"]
+    report = points(tmp_path, environ)
+    assert report["repository"]["state"] == "broken"
+    assert "Run this in a git repository" in report["repository"]["advice"]
 
 
 def test_mistakes_in_the_definitions_are_listed_and_exit_2(repo, environ):
     assert vibe_gate("init", cwd=repo, environ=environ).returncode == 0
     assert points(repo, environ)["definitions"]["state"] == "ok"
     (repo / ".vibe-gate/gate.toml").write_text("schema = 1\nrubric = []\n")
-    found = points(repo, environ)
-    assert found["definitions"]["state"] == "broken"
-    assert "gate.toml" in found["definitions"]["advice"]
+    report = points(repo, environ)
+    assert report["definitions"]["state"] == "broken"
+    assert "gate.toml" in report["definitions"]["advice"]
 
 
 def test_a_store_that_is_a_link_elsewhere_is_broken(repo, environ, tmp_path):
@@ -111,15 +111,15 @@ def test_a_store_that_is_a_link_elsewhere_is_broken(repo, environ, tmp_path):
 
 def test_without_git_on_path_it_says_what_to_install(repo, environ, tmp_path):
     (tmp_path / "bin").mkdir()
-    found = points(repo, environ, PATH=str(tmp_path / "bin"))
-    assert found["git"]["state"] == "broken"
-    assert "Install git" in found["git"]["advice"]
+    report = points(repo, environ, PATH=str(tmp_path / "bin"))
+    assert report["git"]["state"] == "broken"
+    assert "Install git" in report["git"]["advice"]
 
 
 def test_a_hostile_name_of_the_folder_is_shown_escaped(tmp_path, environ):
-    where = repository(tmp_path / "a\x1b[31mb")
-    done = vibe_gate("doctor", cwd=where, environ=environ)
-    assert "\x1b" not in done.stdout + done.stderr
+    root = repository(tmp_path / "a\x1b[31mb")
+    result = vibe_gate("doctor", cwd=root, environ=environ)
+    assert "\x1b" not in result.stdout + result.stderr
 
 
 def test_a_damaged_state_that_was_put_aside_is_safe_to_delete(repo, environ):
@@ -152,9 +152,9 @@ def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, envi
     assert point["what"].startswith("3 gaps in the capture, the last 20")
     assert point["what"].endswith("Z: OSError: full")
     assert str(folder / "gaps") in point["advice"]
-    done = vibe_gate("doctor", cwd=repo, environ=environ)
-    assert done.returncode == 0
-    assert "\x1b" not in done.stdout
+    result = vibe_gate("doctor", cwd=repo, environ=environ)
+    assert result.returncode == 0
+    assert "\x1b" not in result.stdout
 
 
 def test_hooks_of_agents_are_told_with_their_file_and_a_script_that_is_gone_with_the_remedy(
@@ -192,9 +192,9 @@ def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_w
         "\n! shared store The shared store file:///srv/reviews is not used:\n" in run("doctor").out
     )
     git(["git", "remote", "add", "origin", "/nowhere"])
-    told = run("bundles", "list", "--store").err
-    assert "gate.toml on origin/main" in told
-    assert told.endswith(
+    output = run("bundles", "list", "--store").err
+    assert "gate.toml on origin/main" in output
+    assert output.endswith(
         "The working tree has one: commit it, merge it into origin/main and push.\n"
     )
 
@@ -212,18 +212,22 @@ def test_with_ask_it_says_what_the_model_answered(
     repo, environ, status: int, body: object, state: str, code: int
 ):
     with endpoint(answering(status, body)) as (address, requests):
-        more = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": address}
-        done = vibe_gate("doctor", "--ask", "--json", cwd=repo, environ={**environ, **more})
-    found = {point["name"]: point for point in json.loads(done.stdout)["points"]}
-    assert (found["model"]["state"], done.returncode, found["key"]["state"]) == (state, code, "ok")
-    assert bool(found["model"]["advice"]) == (state != "ok")
-    assert KEY not in done.stdout
+        variables = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": address}
+        result = vibe_gate("doctor", "--ask", "--json", cwd=repo, environ={**environ, **variables})
+    report = {point["name"]: point for point in json.loads(result.stdout)["points"]}
+    assert (report["model"]["state"], result.returncode, report["key"]["state"]) == (
+        state,
+        code,
+        "ok",
+    )
+    assert bool(report["model"]["advice"]) == (state != "ok")
+    assert KEY not in result.stdout
     assert b'"claude-sonnet-5"' in requests[0]
 
 
 def test_with_ask_and_without_a_key_nothing_is_asked(repo, environ):
-    done = vibe_gate("doctor", "--ask", cwd=repo, environ=environ)
-    assert (done.returncode, "! model        not asked: no API key" in done.stdout) == (0, True)
+    result = vibe_gate("doctor", "--ask", cwd=repo, environ=environ)
+    assert (result.returncode, "! model        not asked: no API key" in result.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ from vibe_gate.run.review import review_in
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def each(repo: Repo, *options: str, what: str = "start..HEAD") -> Done:
+def review_each(repo: Repo, *options: str, selection: str = "start..HEAD") -> Done:
     return vibe_gate(
-        "review", what, "--each", "--jobs", "1", *options, cwd=repo.path, environ=repo.environ
+        "review", selection, "--each", "--jobs", "1", *options, cwd=repo.path, environ=repo.environ
     )
 
 
-def documents(done: Done) -> list[dict]:
-    return [json.loads(line) for line in done.out.splitlines()]
+def documents(result: Done) -> list[dict]:
+    return [json.loads(line) for line in result.out.splitlines()]
 
 
 def runs(repo: Repo) -> int:
@@ -63,7 +63,7 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     )
     repo.git("checkout", "-q", "main")
     repo.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
-    return repo.path, each(repo, what="start..side")
+    return repo.path, review_each(repo, selection="start..side")
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def history(reviewed: tuple[Path, Done], tmp_path: Path, environ: dict[str, str]
 def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(
     reviewed: tuple[Path, Done], history: Repo
 ) -> None:
-    done = reviewed[1]
-    words = [line.split(None, 2)[1:] for line in done.out.splitlines()[:4]]
+    result = reviewed[1]
+    words = [line.split(None, 2)[1:] for line in result.out.splitlines()[:4]]
     side = "Side · checks only · 1 warning"
     assert words == [
         ["pass", "Fine · checks only"],
@@ -86,23 +86,23 @@ def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(
     ]
     assert (
         "checks only: 2 commits, each with 6 questions not asked: no API key\n1 warning in 1 commit\n"
-        in done.out
+        in result.out
     )
-    assert "fail: 1 commit\n" in done.out
-    assert "      FAIL · safety: no-secrets failed (must)" in done.out
-    assert "4 commits: 1 fail, 3 pass" in done.out
-    assert done.code == 1
+    assert "fail: 1 commit\n" in result.out
+    assert "      FAIL · safety: no-secrets failed (must)" in result.out
+    assert "4 commits: 1 fail, 3 pass" in result.out
+    assert result.code == 1
     assert runs(history) == 3  # there is nothing to review in the empty one
 
 
 def test_what_is_recorded_is_not_reviewed_again_and_the_table_names_what_is_missing(
     history: Repo,
 ) -> None:
-    table = each(history, "--table")
+    table = review_each(history, "--table")
     assert "missing: 1 commit\n" in table.out
     assert "5 commits: 1 fail, 1 missing, 3 pass; 3 recorded before" in table.out
-    assert (table.code, each(history, "--table", what="side..HEAD").code) == (1, 3)
-    *rows, total = documents(each(history, "--json"))
+    assert (table.code, review_each(history, "--table", selection="side..HEAD").code) == (1, 3)
+    *rows, total = documents(review_each(history, "--json"))
     assert [(row["title"], row["recorded"]) for row in rows[:-1]] == [
         ("Fine", True), ("Secret", True), ("Empty", False), ("Side", True),
     ]  # fmt: skip
@@ -122,18 +122,18 @@ def test_what_is_recorded_is_not_reviewed_again_and_the_table_names_what_is_miss
 
 def test_in_ci_a_recorded_pass_for_want_of_a_key_does_not_count(history: Repo) -> None:
     history.environ["CI"] = "true"
-    rows = documents(each(history, "--table", "--json", what="start..side"))[:-1]
+    rows = documents(review_each(history, "--table", "--json", selection="start..side"))[:-1]
     assert [(row["title"], row["outcome"]) for row in rows] == [
         ("Fine", "missing"), ("Secret", "fail"), ("Empty", "pass"), ("Side", "missing"),
     ]  # fmt: skip
     assert "does not count in CI" in rows[0]["why"]
-    side, total = documents(each(history, "--json", what="side~1..side"))
+    side, total = documents(review_each(history, "--json", selection="side~1..side"))
     assert (side["outcome"], side["recorded"], total["exit_code"]) == ("inconclusive", False, 3)
 
 
 def test_of_a_title_without_end_the_beginning_is_shown(history: Repo) -> None:
     history.commit("Long " * 20_000)
-    row = documents(each(history, "--table", "--json", what="HEAD~1..HEAD"))[0]
+    row = documents(review_each(history, "--table", "--json", selection="HEAD~1..HEAD"))[0]
     assert (len(row["title"]), row["title"][:10], row["title"][-1]) == (200, "Long Long ", "…")
 
 
@@ -146,17 +146,19 @@ def test_a_run_that_is_not_what_was_sealed_settles_no_commit(history: Repo) -> N
     (secret / "summary.json").write_text(altered.replace('"exit_code":1', '"exit_code":0'))
     shutil.rmtree(side)
     shutil.copytree(fine, side)
-    table = each(history, "--table", what="start..side")
+    table = review_each(history, "--table", selection="start..side")
     assert (table.code, "4 commits: 2 missing, 2 pass; 1 recorded before" in table.out) == (3, True)
     assert (
         "is corrupt: the receipt belongs to another run. Do not rely on this bundle." in table.out
     )
     assert "is corrupt: it belongs to another run." in table.out
-    again = {
-        row["title"]: row for row in documents(each(history, "--json", what="start..side"))[:-1]
+    repeated_rows = {
+        row["title"]: row
+        for row in documents(review_each(history, "--json", selection="start..side"))[:-1]
     }
     assert {
-        title: (row["outcome"], row["recorded"], row["why"][:15]) for title, row in again.items()
+        title: (row["outcome"], row["recorded"], row["why"][:15])
+        for title, row in repeated_rows.items()
     } == {
         "Fine": ("pass", True, ""),
         "Secret": ("fail", False, "reviewed again:"),
@@ -167,26 +169,30 @@ def test_a_run_that_is_not_what_was_sealed_settles_no_commit(history: Repo) -> N
 
 def test_what_bears_on_a_verdict_makes_another_batch(history: Repo) -> None:
     def batch(*options: str) -> str:
-        return documents(each(history, "--table", "--json", *options))[-1]["batch"]
+        return documents(review_each(history, "--table", "--json", *options))[-1]["batch"]
 
     first = batch()
     (run,) = history.path.glob(f".vibe-artifacts/{history.git('rev-parse', 'side')}/*/run.json")
     assert json.loads(run.read_text())["batch"] == first
     assert batch("--shard", "1/2", "--no-merges", "--max-cost-usd", "1", "--jobs", "2") == first
     history.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["safety"]\n')
-    others = [batch("--no-judge"), batch("--rubric", "safety"), batch("--definitions", "worktree")]
-    assert len({first, *others}) == 4
+    other_batches = [
+        batch("--no-judge"),
+        batch("--rubric", "safety"),
+        batch("--definitions", "worktree"),
+    ]
+    assert len({first, *other_batches}) == 4
 
 
 def test_shards_together_are_the_range_and_force_reviews_what_is_recorded(history: Repo) -> None:
     parts = [
-        documents(each(history, "--json", "--table", "--shard", f"{number}/3"))[:-1]
+        documents(review_each(history, "--json", "--table", "--shard", f"{number}/3"))[:-1]
         for number in (1, 2, 3)
     ]
     names = [row["commit"] for part in parts for row in part]
     assert sorted(names) == sorted(history.git("rev-list", "start..HEAD").split())
     history.write("a.txt", "what is not committed does not count\n")
-    forced = documents(each(history, "--json", "--force", "--no-merges"))[:-1]
+    forced = documents(review_each(history, "--json", "--force", "--no-merges"))[:-1]
     assert sorted(row["title"] for row in forced) == ["Empty", "Fine", "Secret", "Side"]
     assert not any(row["recorded"] for row in forced)
     assert runs(history) == 6
@@ -194,7 +200,9 @@ def test_shards_together_are_the_range_and_force_reviews_what_is_recorded(histor
 
 def test_what_cannot_be_read_is_an_error_of_its_commit_alone(history: Repo) -> None:
     history.commit("Broken gate", **{".vibe-gate/gate.toml": "schema = \n"})
-    merge, broken, total = documents(each(history, "--json", "--no-judge", what="side..HEAD"))
+    merge, broken, total = documents(
+        review_each(history, "--json", "--no-judge", selection="side..HEAD")
+    )
     assert (broken["outcome"], broken["exit_code"], broken["run_id"]) == ("error", 2, "")
     assert "gate.toml:1" in broken["why"]
     assert (merge["title"], merge["outcome"]) == ("Merge side", "pass")
@@ -206,7 +214,7 @@ def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(
 ) -> None:
     history.git("checkout", "-q", "--orphan", "other")
     history.commit("Root of another history")
-    root, total = documents(each(history, "--json", what="main..other"))
+    root, total = documents(review_each(history, "--json", selection="main..other"))
     assert (root["title"], total["outcomes"]["fail"]) == (
         "Root of another history",
         1,
@@ -224,7 +232,7 @@ def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(
     shallow = Repo(tmp_path / "shallow", history.environ)
     shallow.git("checkout", "-q", "--orphan", "empty")
     shallow.commit("Nothing in common")
-    rows = documents(each(shallow, "--json", "--no-merges", what="empty..main"))
+    rows = documents(review_each(shallow, "--json", "--no-merges", selection="empty..main"))
     assert any("the history ends at" in row.get("why", "") for row in rows), rows
 
 
@@ -256,8 +264,8 @@ def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(
 def test_what_does_not_go_together_is_refused_before_any_review(
     history: Repo, argv: list[str], sentence: str
 ) -> None:
-    done = vibe_gate("review", *argv, cwd=history.path, environ=history.environ)
-    assert (done.code, sentence in done.err) == (2, True), done.err
+    result = vibe_gate("review", *argv, cwd=history.path, environ=history.environ)
+    assert (result.code, sentence in result.err) == (2, True), result.err
     assert runs(history) == 3
 
 
@@ -273,36 +281,38 @@ def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(
     repo.write(".vibe-gate/cases/one/after/a.py", "A = 1\n")
     repo.commit("A case")
 
-    def told(*argv: str) -> str:
-        done = vibe_gate(*argv, "--cluster", "tcp://127.0.0.1:1", cwd=repo.path, environ=environ)
-        assert done.code == 2
-        return done.err
+    def read_refusal(*argv: str) -> str:
+        result = vibe_gate(*argv, "--cluster", "tcp://127.0.0.1:1", cwd=repo.path, environ=environ)
+        assert result.code == 2
+        return result.err
 
     refused = "vibe-gate: The gate runs code of the change (a command check, or [counterexample])"
     for argv in (("review", "HEAD~1..HEAD", "--each"), ("replay", "HEAD~1..HEAD"), ("test",)):
-        assert told(*argv).startswith(refused)
+        assert read_refusal(*argv).startswith(refused)
     repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
     repo.write(".vibe-gate/gate.toml", f"{GATE}[counterexample]\n")
     repo.commit("Tests of the judge's")
-    assert told("review", "HEAD~1..HEAD", "--each", "--definitions", "HEAD").startswith(refused)
+    assert read_refusal("review", "HEAD~1..HEAD", "--each", "--definitions", "HEAD").startswith(
+        refused
+    )
     # Of a commit that brings the gate nobody knows before its review.
     with (
         open_repository(repo.path, read_environment(environ)) as repository,
         pytest.raises(UsageError, match="runs code of the change"),
     ):
-        asked = ReviewRequest(
+        request = ReviewRequest(
             Selection("commit", left="HEAD~1"),
             definitions="HEAD~1",
             mode=LiveMode(Batch("b", has_open_ports=True)),
         )
-        progress.run_walk(review_in(repository, asked, clock=now, progress=unheard))
+        progress.run_walk(review_in(repository, request, clock=now, progress=unheard))
 
 
 def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: Repo) -> None:
-    done = each(history, what="HEAD..start")
-    assert (done.code, done.out) == (0, "0 commits: nothing to review\n")
-    assert done.err == "HEAD..start has no commits; did you mean start..HEAD?\n"
-    assert each(history, what="HEAD..main").err == ""
+    result = review_each(history, selection="HEAD..start")
+    assert (result.code, result.out) == (0, "0 commits: nothing to review\n")
+    assert result.err == "HEAD..start has no commits; did you mean start..HEAD?\n"
+    assert review_each(history, selection="HEAD..main").err == ""
     replay = vibe_gate("replay", "HEAD..start", cwd=history.path, environ=history.environ)
     assert replay.err.startswith("HEAD..start has no commits; did you mean start..HEAD?\n")
 
@@ -310,7 +320,7 @@ def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: 
 def test_a_run_that_cannot_be_recorded_says_so_in_its_row(history: Repo) -> None:
     shutil.rmtree(history.path / ".vibe-artifacts")
     history.commit("Store", **{".vibe-artifacts/x": "tracked\n"})
-    (row, _) = documents(each(history, "--json", "--no-judge", what="HEAD~1..HEAD"))
+    (row, _) = documents(review_each(history, "--json", "--no-judge", selection="HEAD~1..HEAD"))
     assert row["bundle"] == ""
     assert "git tracks 1 file in .vibe-artifacts" in row["why"]
 
@@ -334,13 +344,15 @@ def test_a_budget_of_all_leaves_commits_that_the_same_command_reviews_later(hist
     history.commit("Gate")
     for number in range(3):
         history.commit(f"Commit {number}", **{f"src/part{number}.py": f"part = {number}\n"})
-    said = answer(passes("errors-not-swallowed", "names-are-clear"), usage=costing(2_000))
-    with answering(said, repeat_last=True) as model:
+    passing_turn = answer(passes("errors-not-swallowed", "names-are-clear"), usage=costing(2_000))
+    with answering(passing_turn, repeat_last=True) as model:
         history.environ |= model.environ
-        poor = documents(each(history, "--json", "--max-cost-usd", "0.05", what="HEAD~3..HEAD"))
-        asked = len(model.script.requests)
-        rest = documents(each(history, "--json", what="HEAD~3..HEAD"))
+        poor = documents(
+            review_each(history, "--json", "--max-cost-usd", "0.05", selection="HEAD~3..HEAD")
+        )
+        request_count = len(model.script.requests)
+        later_rows = documents(review_each(history, "--json", selection="HEAD~3..HEAD"))
     assert (poor[-1]["exit_code"], 0.01 < poor[-1]["usd"] <= 0.05) == (3, True), poor
-    assert 0 < poor[-1]["outcomes"]["pass"] == asked < 3
-    assert (rest[-1]["outcomes"]["pass"], rest[-1]["recorded"]) == (3, asked)
+    assert 0 < poor[-1]["outcomes"]["pass"] == request_count < 3
+    assert (later_rows[-1]["outcomes"]["pass"], later_rows[-1]["recorded"]) == (3, request_count)
     assert len(model.script.requests) == 3

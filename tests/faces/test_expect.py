@@ -33,12 +33,12 @@ WILD = (
 
 
 def acted(
-    run: RunRecorder, node: str, what: tuple[Any, ...], *, seal: bool = True, blind: bool = False
+    run: RunRecorder, node: str, actions: tuple[Any, ...], *, seal: bool = True, blind: bool = False
 ) -> Path:
     """A turn in which an agent changed files, called tools, kept a list of one todo, ran a program
     and cost USD.
     """
-    files, tools, todo, printed, usd = what
+    files, tools, todo, printed, usd = actions
     turn = run.turn(node)
     for number, tool in enumerate(tools):
         hook = {"tool_name": tool, "tool_use_id": f"toolu_{number}", "tool_input": {}}
@@ -60,24 +60,26 @@ def acted(
 
 @pytest.fixture
 def turn(tmp_path: Path) -> Callable[..., RunResult]:
-    def recorded(what: tuple[Any, ...], **how: bool) -> RunResult:
+    def recorded(actions: tuple[Any, ...], **options: bool) -> RunResult:
         return read_bundle(
             acted(
                 open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {}),
                 "fix",
-                what,
-                **how,
+                actions,
+                **options,
             )
         )
 
     return recorded
 
 
-def said(result: RunResult, matcher: str, *args: Any, turned: bool = False, **options: Any) -> str:
+def matcher_error(
+    result: RunResult, matcher: str, *args: Any, turned: bool = False, **options: Any
+) -> str:
     """What the matcher raises; "" if it holds."""
-    wanted = expect(result).not_ if turned else expect(result)
+    expectation = expect(result).not_ if turned else expect(result)
     try:
-        getattr(wanted, matcher)(*args, **options)
+        getattr(expectation, matcher)(*args, **options)
     except AssertionError as error:
         return str(error)
     return ""
@@ -116,35 +118,39 @@ ROWS = [
 )
 def test_a_matcher_holds_fails_with_what_it_saw_and_turns_round(turn, matcher, args, wrong, needed):
     tidy, wild = turn(TIDY), turn(WILD)
-    assert said(tidy, matcher, *args) == ""
-    assert said(tidy, matcher, *args, turned=True).startswith("not expected: ")
-    assert said(wild, matcher, *args) == wrong
+    assert matcher_error(tidy, matcher, *args) == ""
+    assert matcher_error(tidy, matcher, *args, turned=True).startswith("not expected: ")
+    assert matcher_error(wild, matcher, *args) == wrong
     if matcher != "to_have_changed_files":
-        assert said(wild, matcher, *args, turned=True) == ""
+        assert matcher_error(wild, matcher, *args, turned=True) == ""
 
-    cut, blind = turn(TIDY, seal=False), turn(TIDY, blind=True)
+    unsealed, blind = turn(TIDY, seal=False), turn(TIDY, blind=True)
     for turned in (False, True):
-        assert said(cut, matcher, *args, turned=turned).startswith("capture is incomplete: ")
+        assert matcher_error(unsealed, matcher, *args, turned=turned).startswith(
+            "capture is incomplete: "
+        )
         if needed == "hooks":
-            assert "no PostToolUse toolu_0" in said(blind, matcher, *args, turned=turned)
+            assert "no PostToolUse toolu_0" in matcher_error(blind, matcher, *args, turned=turned)
         else:
-            assert (said(blind, matcher, *args, turned=turned) == "") is not turned
+            assert (matcher_error(blind, matcher, *args, turned=turned) == "") is not turned
 
 
 def test_what_more_of_a_recording_cannot_change_is_known_of_a_cut_one(turn):
-    cut = turn(WILD, seal=False)
-    assert said(cut, "to_have_used_tool", "Bash") == ""
-    assert said(cut, "to_use_only_tools", "Read").startswith("fix used Bash")
-    assert said(cut, "to_have_no_errors_in_logs").startswith("fix: ERROR")
-    assert said(cut, "to_have_complete_capture") == "fix: the turn is not finished."
+    unsealed = turn(WILD, seal=False)
+    assert matcher_error(unsealed, "to_have_used_tool", "Bash") == ""
+    assert matcher_error(unsealed, "to_use_only_tools", "Read").startswith("fix used Bash")
+    assert matcher_error(unsealed, "to_have_no_errors_in_logs").startswith("fix: ERROR")
+    assert matcher_error(unsealed, "to_have_complete_capture") == "fix: the turn is not finished."
     blind = turn(TIDY, blind=True)
-    assert said(blind, "to_have_complete_capture").startswith("fix: no PostToolUse toolu_0")
+    assert matcher_error(blind, "to_have_complete_capture").startswith(
+        "fix: no PostToolUse toolu_0"
+    )
     assert (
-        said(blind, "to_have_complete_capture", turned=True)
-        == said(turn(TIDY), "to_have_complete_capture")
+        matcher_error(blind, "to_have_complete_capture", turned=True)
+        == matcher_error(turn(TIDY), "to_have_complete_capture")
         == ""
     )
-    assert said(turn(TIDY), "to_have_complete_capture", turned=True).startswith(
+    assert matcher_error(turn(TIDY), "to_have_complete_capture", turned=True).startswith(
         "not expected: Hooks saw"
     )
 
@@ -154,44 +160,48 @@ def test_what_is_not_there_is_not_known_and_what_makes_no_sense_is_refused(turn)
     for turned in (False, True):
         listless = turn((files, tools, "", printed, usd))
         assert (
-            said(listless, "to_complete_all_todos", turned=turned)
+            matcher_error(listless, "to_complete_all_todos", turned=turned)
             == "No agent had a list of todos."
         )
-    assert said(turn(([], [], "completed", "", 0.0)), "to_modify_only", "src/**") == ""
-    assert said(turn(WILD), "to_have_changed_files", "src/**", "docs/**", turned=True).startswith(
-        "not expected: Files"
-    )
-    assert said(turn(WILD), "to_have_no_errors_in_logs", ignore=("no space",)) == ""
+    assert matcher_error(turn(([], [], "completed", "", 0.0)), "to_modify_only", "src/**") == ""
+    assert matcher_error(
+        turn(WILD), "to_have_changed_files", "src/**", "docs/**", turned=True
+    ).startswith("not expected: Files")
+    assert matcher_error(turn(WILD), "to_have_no_errors_in_logs", ignore=("no space",)) == ""
     for matcher, args in (
         ("to_modify_only", []),
         ("to_have_used_tool", ["Read", -1]),
         ("to_stay_under_cost", [-1]),
     ):
         with pytest.raises(UsageError, match="does not take"):
-            said(turn(TIDY), matcher, *args)
+            matcher_error(turn(TIDY), matcher, *args)
 
 
 def test_of_a_run_all_turns_of_agents_count_and_the_last_of_a_stage_that_ran_again(tmp_path):
     run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
-    for node, kind, what in (
+    for node, kind, actions in (
         ("fix", "stage", WILD),
         ("fix-b", "stage", TIDY),
         ("judge", "judge", WILD),
     ):
         run.event("node.added", node, kind=kind, **({"agent": "fixer"} if kind == "stage" else {}))
-        acted(run, node, what)
+        acted(run, node, actions)
     result = read_bundle(run.directory)
-    assert said(result, "to_have_changed_files", "src/**").startswith(
+    assert matcher_error(result, "to_have_changed_files", "src/**").startswith(
         "capture is incomplete: its writer is still"
     )
     run.seal(summary_of(run))
     result = read_bundle(run.directory)
-    assert said(result, "to_complete_all_todos") == said(result, "to_have_no_errors_in_logs") == ""
-    assert said(result, "to_have_changed_files", "src/new.py", "lib/**") == ""
-    assert said(result, "to_use_only_tools", "Read", "Edit").endswith(
+    assert (
+        matcher_error(result, "to_complete_all_todos")
+        == matcher_error(result, "to_have_no_errors_in_logs")
+        == ""
+    )
+    assert matcher_error(result, "to_have_changed_files", "src/new.py", "lib/**") == ""
+    assert matcher_error(result, "to_use_only_tools", "Read", "Edit").endswith(
         "Called: Bash, WebFetch, Read 2 times, Edit"
     )
-    assert "src/a.py: This file is deleted." in said(result, "to_have_no_deleted_files")
+    assert "src/a.py: This file is deleted." in matcher_error(result, "to_have_no_deleted_files")
 
 
 def test_a_plain_assertion_shows_what_was_changed_and_called(turn):

@@ -18,24 +18,26 @@ def gated(tmp_path, environ) -> Gated:
 def test_a_finding_is_explained_with_what_people_said_and_what_to_do_next(gated):
     gated.write("src/pay.py", CODE + "# TODO\n")
     gated.git("add", "-A")
-    [finding] = [one for one in gated.review("--staged")["findings"] if one["level"] == "failure"]
+    [finding] = [
+        finding for finding in gated.review("--staged")["findings"] if finding["level"] == "failure"
+    ]
     name = finding["fingerprint"]
     screen = gated.run("review", "--staged").out
     words = " ".join(screen.split())
     assert f"vibe-gate explain {name[:8]}; to accept one: vibe-gate override {name[:8]}" in words
     assert "if it is wrong" not in words
-    told = gated.run("explain", name[:6]).out
-    assert len(told.splitlines()) <= 24
-    assert max(map(len, told.splitlines())) <= 80
-    assert "(check forbidden-pattern)" in told
-    assert "| # TODO" in told
-    assert "no label, not accepted" in told
-    assert f"vibe-gate override {name[:8]} --reason TEXT" in told
+    explanation = gated.run("explain", name[:6]).out
+    assert len(explanation.splitlines()) <= 24
+    assert max(map(len, explanation.splitlines())) <= 80
+    assert "(check forbidden-pattern)" in explanation
+    assert "| # TODO" in explanation
+    assert "no label, not accepted" in explanation
+    assert f"vibe-gate override {name[:8]} --reason TEXT" in explanation
     gated.run("label", name, "wrong", "--reason", "a note")
     gated.run("override", name, "--reason", "meant")
-    told = gated.run("explain", name).out
-    assert "wrong, says Ada <ada@example.org>: a note" in told
-    assert "accepted by Ada <ada@example.org> until" in told
+    explanation = gated.run("explain", name).out
+    assert "wrong, says Ada <ada@example.org>: a note" in explanation
+    assert "accepted by Ada <ada@example.org> until" in explanation
     document = json.loads(gated.run("explain", name, "--json").out)
     assert (document["finding"]["fingerprint"], document["exit_code"]) == (name, 0)
     assert [label["right"] for label in document["labels"]] == [False]
@@ -43,8 +45,8 @@ def test_a_finding_is_explained_with_what_people_said_and_what_to_do_next(gated)
 
 def test_what_is_no_finding_is_one_sentence(gated):
     for name in ("zz", "abcdef12"):
-        done = gated.run("explain", name)
-        assert (done.code, done.out, len(done.err.splitlines()) <= 2) == (2, "", True)
+        result = gated.run("explain", name)
+        assert (result.code, result.out, len(result.err.splitlines()) <= 2) == (2, "", True)
 
 
 def test_a_criterion_names_its_finding_if_the_newest_run_has_one_of_it(gated):

@@ -33,9 +33,9 @@ def advice(root: Path, framework: Framework) -> str:
 def test_the_settings_of_simple_git_hooks_that_are_in_force_are_named(tmp_path, files, settings):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    told = advice(tmp_path, "simple-git-hooks")
-    assert f"Add this to {settings} " in told
-    assert ('"simple-git-hooks": {' in told) is (settings == "package.json")
+    instructions = advice(tmp_path, "simple-git-hooks")
+    assert f"Add this to {settings} " in instructions
+    assert ('"simple-git-hooks": {' in instructions) is (settings == "package.json")
     hooks = hooks_of("simple-git-hooks")
     assert (
         settings_with_gate(hooks, tmp_path, tmp_path)
@@ -55,6 +55,6 @@ def test_the_settings_of_simple_git_hooks_that_are_in_force_are_named(tmp_path, 
 )
 def test_a_hook_that_lefthook_has_already_gets_no_second_key(tmp_path, text, present):
     (tmp_path / "lefthook.yml").write_text(text)
-    told = advice(tmp_path, "lefthook")
-    assert (f"lefthook.yml has {present} already" in told) is bool(present)
-    assert ("A second key breaks the file" in told) is bool(present)
+    instructions = advice(tmp_path, "lefthook")
+    assert (f"lefthook.yml has {present} already" in instructions) is bool(present)
+    assert ("A second key breaks the file" in instructions) is bool(present)

@@ -71,15 +71,15 @@ def on_a_terminal(repository: Hooked, *argv: str) -> str:
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(slave)
-    shown = b""
+    screen = b""
     try:
         while block := os.read(master, 65536):
-            shown += block
+            screen += block
     except OSError:  # Linux: the last writer has closed its side
         pass
     os.close(master)
-    assert process.wait() == 0, shown
-    return shown.decode()
+    assert process.wait() == 0, screen
+    return screen.decode()
 
 
 def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
@@ -89,9 +89,9 @@ def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
     assert "hook id" not in output
     assert "vibe-gate:" not in output
     repository.write(a="y\n")
-    shown = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "y")
-    assert "hook id" not in shown
-    assert "vibe-gate:" not in shown
+    screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "y")
+    assert "hook id" not in screen
+    assert "vibe-gate:" not in screen
     assert repository.records()[-1]["tree"] == repository.tree()
 
 
@@ -107,9 +107,9 @@ def test_a_warning_is_shown_on_a_persons_terminal(repository, framework):
     judged_by(repository, WARNS)
     put_in(repository, framework)
     repository.write(a="TODO\n")
-    shown = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "x")
-    assert "vibe-gate: PASS with 1 warning" in shown
-    assert "hook id" not in shown
+    screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "x")
+    assert "vibe-gate: PASS with 1 warning" in screen
+    assert "hook id" not in screen
 
 
 def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(
@@ -146,9 +146,9 @@ def test_a_bypass_is_said_after_the_commit(repository, framework):
 def test_a_bypass_is_said_once_on_a_terminal(repository, framework):
     put_in(repository, framework)
     repository.write(a="x\n")
-    shown = on_a_terminal(repository, "git", "commit", "-q", "-a", "--no-verify", "-m", "x")
-    assert shown.count("went past the hooks") == 1
-    assert "Failed" not in shown
+    screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "--no-verify", "-m", "x")
+    assert screen.count("went past the hooks") == 1
+    assert "Failed" not in screen
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pydantic
 import pytest
-from hooked import BIN, ROOT, WAYS_IN, Hooked, again, put_in, started
+from hooked import BIN, ROOT, WAYS_IN, Hooked, copy_template, put_in, started
 
 pytestmark = pytest.mark.slow
 
@@ -41,84 +41,91 @@ For the others it only calls the hook that `install git` calls as well.
 """
 
 
-def way(function: Way) -> Way:
+def register_way(function: Way) -> Way:
     WAYS[function.__name__.replace("_", "-")] = function
     return function
 
 
 @pytest.fixture(params=WAYS_IN)
-def here(
-    request: pytest.FixtureRequest, kept: Path, tmp_path: Path, environ: dict[str, str]
+def repository(
+    request: pytest.FixtureRequest, templates: Path, tmp_path: Path, environ: dict[str, str]
 ) -> Hooked:
     if request.param != "install git" and not (BIN / request.param).exists():
         pytest.skip(f"{request.param} is not installed here (the extra `test` brings it)")
-    made = kept / request.param
-    return again(made, tmp_path / "repository", environ, lambda here: put_in(here, request.param))
+    template = templates / request.param
+    return copy_template(
+        template,
+        tmp_path / "repository",
+        environ,
+        lambda repository: put_in(repository, request.param),
+    )
 
 
-@way
-def commit(here):
-    here.write(a="staged\n")
-    here.git("add", "a")
-    here.write(a="staged\nand then edited\n", b="only in the working tree\n", new="untracked\n")
-    here.git("commit", "-m", "x")
+@register_way
+def commit(repository):
+    repository.write(a="staged\n")
+    repository.git("add", "a")
+    repository.write(
+        a="staged\nand then edited\n", b="only in the working tree\n", new="untracked\n"
+    )
+    repository.git("commit", "-m", "x")
 
 
-@way
-def commit_patch(here):
-    lines = (here.path / "a").read_text().splitlines()
-    here.write(a="\n".join(["first", *lines, "last"]) + "\n")
-    here.git("commit", "-p", "-m", "x", stdin="y\nn\n")
-    assert here.git("show", "HEAD:a").splitlines()[0] == "first"
-    assert here.git("show", "HEAD:a").splitlines()[-1] != "last"
+@register_way
+def commit_patch(repository):
+    lines = (repository.path / "a").read_text().splitlines()
+    repository.write(a="\n".join(["first", *lines, "last"]) + "\n")
+    repository.git("commit", "-p", "-m", "x", stdin="y\nn\n")
+    assert repository.git("show", "HEAD:a").splitlines()[0] == "first"
+    assert repository.git("show", "HEAD:a").splitlines()[-1] != "last"
 
 
-@way
-def only(here):
-    here.write(a="only this\n", b="staged, and left out\n")
-    here.git("add", "b")
-    here.git("commit", "--only", "a", "-m", "x")
-    assert here.git("show", "HEAD:b") == "b"
+@register_way
+def only(repository):
+    repository.write(a="only this\n", b="staged, and left out\n")
+    repository.git("add", "b")
+    repository.git("commit", "--only", "a", "-m", "x")
+    assert repository.git("show", "HEAD:b") == "b"
 
 
-@way
-def amend(here):
-    here.write(a="amended\n")
-    here.git("add", "a")
-    here.git("commit", "--amend", "--no-edit")
+@register_way
+def amend(repository):
+    repository.write(a="amended\n")
+    repository.git("add", "a")
+    repository.git("commit", "--amend", "--no-edit")
 
 
-@way
-def no_verify(here):
-    here.write(a="unseen\n")
-    here.git("commit", "-a", "--no-verify", "-m", "x")
+@register_way
+def no_verify(repository):
+    repository.write(a="unseen\n")
+    repository.git("commit", "-a", "--no-verify", "-m", "x")
 
 
-@way
-def linked_worktree(here):
-    here.git("worktree", "add", "-q", "../linked", "-b", "topic")
-    there = Hooked(here.path.parent / "linked", here.environ, here.more)
-    there.write(a="in the linked worktree\n", b="unstaged\n")
-    there.git("add", "a")
-    there.git("commit", "-m", "x")
-    return there
+@register_way
+def linked_worktree(repository):
+    repository.git("worktree", "add", "-q", "../linked", "-b", "topic")
+    linked = Hooked(repository.path.parent / "linked", repository.environ, repository.more)
+    linked.write(a="in the linked worktree\n", b="unstaged\n")
+    linked.git("add", "a")
+    linked.git("commit", "-m", "x")
+    return linked
 
 
-@way
-def rebase_edit_and_amend(here):
-    _three_commits(here)
-    here.git("rebase", "-q", "-i", "HEAD~1", GIT_SEQUENCE_EDITOR="sed -i s/^pick/edit/")
-    here.write(c="edited on the way\n")
-    here.git("commit", "-a", "--amend", "--no-edit")
-    here.git("rebase", "--continue")
+@register_way
+def rebase_edit_and_amend(repository):
+    _three_commits(repository)
+    repository.git("rebase", "-q", "-i", "HEAD~1", GIT_SEQUENCE_EDITOR="sed -i s/^pick/edit/")
+    repository.write(c="edited on the way\n")
+    repository.git("commit", "-a", "--amend", "--no-edit")
+    repository.git("rebase", "--continue")
 
 
-@way
-def rebase_reword(here):
-    here.write(a="worded\n")
-    here.git("commit", "-a", "-m", "x")
-    before = here.judged()
-    here.git(
+@register_way
+def rebase_reword(repository):
+    repository.write(a="worded\n")
+    repository.git("commit", "-a", "-m", "x")
+    before = repository.judged()
+    repository.git(
         "rebase",
         "-q",
         "-i",
@@ -126,93 +133,93 @@ def rebase_reword(here):
         GIT_SEQUENCE_EDITOR="sed -i s/^pick/reword/",
         GIT_EDITOR="sed -i 1s/x/y/",
     )
-    assert here.git("log", "-1", "--format=%s") == "y"
-    assert here.judged() == before
+    assert repository.git("log", "-1", "--format=%s") == "y"
+    assert repository.judged() == before
 
 
-@way
-def merge_without_conflict(here):
-    _topic(here, c="topic\n")
-    here.write(b="main\n")
-    here.git("commit", "-a", "--no-verify", "-q", "-m", "main")
-    here.git("merge", "--no-ff", "-q", "topic", "-m", "merge")
+@register_way
+def merge_without_conflict(repository):
+    _topic(repository, c="topic\n")
+    repository.write(b="main\n")
+    repository.git("commit", "-a", "--no-verify", "-q", "-m", "main")
+    repository.git("merge", "--no-ff", "-q", "topic", "-m", "merge")
 
 
-@way
-def merge_with_conflict(here):
-    _topic(here, b="topic\n")
-    here.write(b="main\n")
-    here.git("commit", "-a", "--no-verify", "-q", "-m", "main")
-    assert here.run("git", "merge", "-q", "topic").code == 1
-    here.write(b="both\n")
-    here.git("commit", "-a", "-m", "merge")
+@register_way
+def merge_with_conflict(repository):
+    _topic(repository, b="topic\n")
+    repository.write(b="main\n")
+    repository.git("commit", "-a", "--no-verify", "-q", "-m", "main")
+    assert repository.run("git", "merge", "-q", "topic").code == 1
+    repository.write(b="both\n")
+    repository.git("commit", "-a", "-m", "merge")
 
 
-@way
-def cherry_pick(here):
-    _topic(here, c="picked\n")
-    _three_commits(here)
-    here.git("cherry-pick", "topic")
+@register_way
+def cherry_pick(repository):
+    _topic(repository, c="picked\n")
+    _three_commits(repository)
+    repository.git("cherry-pick", "topic")
 
 
-@way
-def revert(here):
-    here.git("revert", "--no-edit", _three_commits(here))
+@register_way
+def revert(repository):
+    repository.git("revert", "--no-edit", _three_commits(repository))
 
 
-@way
-def another_index(here):
-    other = str(here.path / ".git" / "other-index")
-    shutil.copy(here.path / ".git" / "index", other)
-    here.write(a="in the other index\n", b="in the usual index\n")
-    here.git("add", "b")
-    here.git("add", "a", GIT_INDEX_FILE=other)
-    here.git("commit", "-m", "x", GIT_INDEX_FILE=other)
-    assert here.git("show", "HEAD:a") == "in the other index"
-    assert here.git("show", "HEAD:b") == "b"
+@register_way
+def another_index(repository):
+    other = str(repository.path / ".git" / "other-index")
+    shutil.copy(repository.path / ".git" / "index", other)
+    repository.write(a="in the other index\n", b="in the usual index\n")
+    repository.git("add", "b")
+    repository.git("add", "a", GIT_INDEX_FILE=other)
+    repository.git("commit", "-m", "x", GIT_INDEX_FILE=other)
+    assert repository.git("show", "HEAD:a") == "in the other index"
+    assert repository.git("show", "HEAD:b") == "b"
 
 
-def _topic(here: Hooked, **files: str) -> None:
-    here.git("checkout", "-q", "-b", "topic")
-    here.write(**files)
-    here.git("commit", "-a", "--no-verify", "-q", "-m", "topic")
-    here.git("checkout", "-q", "main")
+def _topic(repository: Hooked, **files: str) -> None:
+    repository.git("checkout", "-q", "-b", "topic")
+    repository.write(**files)
+    repository.git("commit", "-a", "--no-verify", "-q", "-m", "topic")
+    repository.git("checkout", "-q", "main")
 
 
-def _three_commits(here: Hooked) -> str:
+def _three_commits(repository: Hooked) -> str:
     for text in ("one\n", "two\n"):
-        here.write(b=text)
-        here.git("commit", "-a", "--no-verify", "-q", "-m", text.strip())
-    first = here.git("rev-parse", "HEAD")
-    here.write(a="three\n")
-    here.git("commit", "-a", "--no-verify", "-q", "-m", "three")
+        repository.write(b=text)
+        repository.git("commit", "-a", "--no-verify", "-q", "-m", text.strip())
+    first = repository.git("rev-parse", "HEAD")
+    repository.write(a="three\n")
+    repository.git("commit", "-a", "--no-verify", "-q", "-m", "three")
     return first
 
 
 @pytest.mark.parametrize(
-    ("here", "name"),
+    ("repository", "name"),
     [(way_in, name) for way_in in WAYS_IN for name in WAYS if name in STASHED.get(way_in, WAYS)],
-    indirect=["here"],
+    indirect=["repository"],
 )
-def test_what_was_judged_is_the_tree_that_was_committed(here, name):
-    there = WAYS[name](here) or here
-    tree, commit = there.tree(), there.git("rev-parse", "HEAD")
-    there.run("vibe-gate", "verify", commit)  # records what the scripts only left marks of
-    about = [record for record in there.records() if record.get("commit") == commit]
-    told = {record["kind"] for record in there.records() if record["tree"] == tree}
+def test_what_was_judged_is_the_tree_that_was_committed(repository, name):
+    worktree = WAYS[name](repository) or repository
+    tree, commit = worktree.tree(), worktree.git("rev-parse", "HEAD")
+    worktree.run("vibe-gate", "verify", commit)  # records what the scripts only left marks of
+    commit_records = [record for record in worktree.records() if record.get("commit") == commit]
+    tree_kinds = {record["kind"] for record in worktree.records() if record["tree"] == tree}
     if name in UNHOOKED:
-        assert there.judged() == set()
-        assert [(record["kind"], record["tree"], record.get("during", "")) for record in about] == [
-            ("bypassed", tree, UNHOOKED[name])
-        ]
+        assert worktree.judged() == set()
+        assert [
+            (record["kind"], record["tree"], record.get("during", "")) for record in commit_records
+        ] == [("bypassed", tree, UNHOOKED[name])]
         return
-    assert here.judged() == {tree}  # the store of the main working tree
-    assert {(record["kind"], record["tree"]) for record in about} <= {
+    assert repository.judged() == {tree}  # the store of the main working tree
+    assert {(record["kind"], record["tree"]) for record in commit_records} <= {
         ("reviewed", tree),
         ("rewritten", tree),
     }
-    assert told <= {"reviewed", "rewritten"}
-    assert "reviewed" in told
+    assert tree_kinds <= {"reviewed", "rewritten"}
+    assert "reviewed" in tree_kinds
 
 
 def test_a_commit_in_a_submodule_is_judged_there(tmp_path, environ):
@@ -235,8 +242,8 @@ def test_the_manifest_is_valid(tool, environ):
     if not (BIN / tool).exists():
         pytest.skip(f"{tool} is not installed here")
     manifest = str(ROOT / ".pre-commit-hooks.yaml")
-    done = Hooked(ROOT, environ).run(str(BIN / tool), "validate-manifest", manifest)
-    assert done.code == 0, done.text
+    result = Hooked(ROOT, environ).run(str(BIN / tool), "validate-manifest", manifest)
+    assert result.code == 0, result.text
 
 
 @pytest.mark.timeout(300)
@@ -264,9 +271,9 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     published = Hooked(source, environ)
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"]):
         published.git(*command)
-    here = started(tmp_path / "repository", environ)
-    here.write(a="<<<<<<< ours\n")
-    here.git("add", "a")
+    repository = started(tmp_path / "repository", environ)
+    repository.write(a="<<<<<<< ours\n")
+    repository.git("add", "a")
     offline = {
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
@@ -284,46 +291,50 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
         if not (Path(folder) / "vibe-gate").exists()
     ]
     without = {"PATH": os.pathsep.join(folders)}  # nothing of this installation
-    done = here.run(
+    result = repository.run(
         str(BIN / "pre-commit"), "try-repo", str(source), "vibe-gate", **offline, **lent, **without
     )
-    assert done.code == 1, done.text
-    assert "✗ FAIL · safety: no-conflict-markers failed (must)" in done.text
-    assert here.judged() == {here.git("write-tree")}
-    program = re.search(r"not on your PATH; type this in its place: (\S+)", done.text)
+    assert result.code == 1, result.text
+    assert "✗ FAIL · safety: no-conflict-markers failed (must)" in result.text
+    assert repository.judged() == {repository.git("write-tree")}
+    program = re.search(r"not on your PATH; type this in its place: (\S+)", result.text)
     assert program is not None
     assert re.search(r"/py_env-[^/]+/bin/vibe-gate\Z", program[1])
 
 
-@pytest.mark.parametrize("here", ["pre-commit"], indirect=True)
+@pytest.mark.parametrize("repository", ["pre-commit"], indirect=True)
 @pytest.mark.parametrize("claim", ["amend", "rebase"])
-def test_a_variable_that_speaks_of_a_rewrite_makes_no_bypass_innocent(here, claim):
-    here.write(a="past\n")
-    said = here.git("commit", "-a", "--no-verify", "-m", "x", PRE_COMMIT_REWRITE_COMMAND=claim)
-    assert "went past the hooks" in said
-    assert [record["kind"] for record in here.records()] == ["bypassed"]
+def test_a_variable_that_speaks_of_a_rewrite_makes_no_bypass_innocent(repository, claim):
+    repository.write(a="past\n")
+    output = repository.git(
+        "commit", "-a", "--no-verify", "-m", "x", PRE_COMMIT_REWRITE_COMMAND=claim
+    )
+    assert "went past the hooks" in output
+    assert [record["kind"] for record in repository.records()] == ["bypassed"]
 
 
-@pytest.mark.parametrize("here", WAYS_IN[:2], indirect=True)
-def test_a_rebase_that_applies_patches_by_itself_is_no_bypass_by_hand(here):
-    here.git("checkout", "-q", "-b", "topic")
-    here.write(a="mine\n" + "".join(f"line {n}\n" for n in range(1, 30)))
-    here.git("commit", "-q", "-a", "-m", "mine")
-    here.git("checkout", "-q", "-")
-    here.write(a="".join(f"line {n}\n" for n in range(29)) + "theirs\n")
-    here.git("commit", "-q", "-a", "-m", "theirs")
-    here.git("checkout", "-q", "topic")
-    assert "not what git makes" not in here.git("rebase", "--apply", "@{-1}")
+@pytest.mark.parametrize("repository", WAYS_IN[:2], indirect=True)
+def test_a_rebase_that_applies_patches_by_itself_is_no_bypass_by_hand(repository):
+    repository.git("checkout", "-q", "-b", "topic")
+    repository.write(a="mine\n" + "".join(f"line {n}\n" for n in range(1, 30)))
+    repository.git("commit", "-q", "-a", "-m", "mine")
+    repository.git("checkout", "-q", "-")
+    repository.write(a="".join(f"line {n}\n" for n in range(29)) + "theirs\n")
+    repository.git("commit", "-q", "-a", "-m", "theirs")
+    repository.git("checkout", "-q", "topic")
+    assert "not what git makes" not in repository.git("rebase", "--apply", "@{-1}")
     assert [
         record
-        for record in here.records()
+        for record in repository.records()
         if record["kind"] == "bypassed" and "during" not in record
     ] == []
 
 
-@pytest.mark.parametrize("here", [way for way in WAYS_IN if way != "install git"], indirect=True)
-def test_after_a_persons_change_no_python_is_started_again(here):
-    config = here.path / ".pre-commit-config.yaml"
+@pytest.mark.parametrize(
+    "repository", [way_in for way_in in WAYS_IN if way_in != "install git"], indirect=True
+)
+def test_after_a_persons_change_no_python_is_started_again(repository):
+    config = repository.path / ".pre-commit-config.yaml"
     config.write_text(
         re.sub(
             r"exec vibe-gate hook (commit-msg|post-commit)",
@@ -331,65 +342,69 @@ def test_after_a_persons_change_no_python_is_started_again(here):
             config.read_text(),
         )
     )
-    here.git("add", "-A")
-    here.write(a="x\n")
-    assert "started" not in here.git("commit", "-a", "-m", "x")
-    assert [record["tree"] for record in here.records()][-1] == here.tree()
-    here.write(a="y\n")
-    done = here.run("git", "commit", "-a", "-m", "y\n\nAssisted-by: an agent")
-    assert (done.code, "commit-msg started" in done.text) == (1, True)
-    here.git("commit", "-a", "-m", "y")
+    repository.git("add", "-A")
+    repository.write(a="x\n")
+    assert "started" not in repository.git("commit", "-a", "-m", "x")
+    assert [record["tree"] for record in repository.records()][-1] == repository.tree()
+    repository.write(a="y\n")
+    result = repository.run("git", "commit", "-a", "-m", "y\n\nAssisted-by: an agent")
+    assert (result.code, "commit-msg started" in result.text) == (1, True)
+    repository.git("commit", "-a", "-m", "y")
     for environ, is_started in (
         ({}, False),
         ({"AIDER_MODEL": "x"}, True),
     ):  # an agent commits what a person had checked
-        here.git("reset", "-q", "--soft", "HEAD~1")
-        assert ("started" in here.git("commit", "-m", "y", "--no-verify", **environ)) == is_started
-    here.write(a="z\n")
-    assert "post-commit started" in here.git("commit", "-a", "-m", "z", "--no-verify")
+        repository.git("reset", "-q", "--soft", "HEAD~1")
+        assert (
+            "started" in repository.git("commit", "-m", "y", "--no-verify", **environ)
+        ) == is_started
+    repository.write(a="z\n")
+    assert "post-commit started" in repository.git("commit", "-a", "-m", "z", "--no-verify")
 
 
-def name_later_starts(here: Hooked, hooks: str) -> None:
+def name_later_starts(repository: Hooked, hooks: str) -> None:
     """Have the manifest's entries say that they would start Python at these hooks, and fail."""
-    config = here.path / ".pre-commit-config.yaml"
+    config = repository.path / ".pre-commit-config.yaml"
     entries = re.sub(
         rf"exec vibe-gate hook ({hooks})", r"echo \1 started; exit 1", config.read_text()
     )
     config.write_text(entries)
-    here.git("commit", "-q", "--no-verify", "-a", "-m", "entries")
+    repository.git("commit", "-q", "--no-verify", "-a", "-m", "entries")
 
 
-@pytest.mark.parametrize("here", WAYS_IN, indirect=True)
-def test_an_agents_commit_starts_python_once_and_is_recorded_as_an_agents(here):
-    put_in(here, "install git")  # beside a framework the reference-transaction hook alone
-    if (here.path / ".pre-commit-config.yaml").exists():
-        name_later_starts(here, "commit-msg|post-commit")
+@pytest.mark.parametrize("repository", WAYS_IN, indirect=True)
+def test_an_agents_commit_starts_python_once_and_is_recorded_as_an_agents(repository):
+    put_in(repository, "install git")  # beside a framework the reference-transaction hook alone
+    if (repository.path / ".pre-commit-config.yaml").exists():
+        name_later_starts(repository, "commit-msg|post-commit")
     for name in ("commit-msg", "post-commit", "reference-transaction"):
-        hook = here.path / ".git" / "hooks" / name
+        hook = repository.path / ".git" / "hooks" / name
         if "-m vibe_gate hook" in hook.read_text():
             hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
-    here.write(a="an agent's\n")
-    here.git("add", "a")
-    text = here.git("commit", "-m", "x\n\nAssisted-by: an agent", CLAUDECODE="1")
+    repository.write(a="an agent's\n")
+    repository.git("add", "a")
+    text = repository.git("commit", "-m", "x\n\nAssisted-by: an agent", CLAUDECODE="1")
     assert not re.search("started|not checked|not at /gone", text)
-    [record] = [record for record in here.records() if record["tree"] == here.tree()]
+    [record] = [record for record in repository.records() if record["tree"] == repository.tree()]
     assert (record["kind"], "CLAUDECODE" in str(record["hints"])) == ("reviewed", True)
-    here.git("commit", "--amend", "-m", "a person's", "--no-verify")
-    done = here.run("vibe-gate", "verify", "--json", "HEAD~1..HEAD")
-    assert "CLAUDECODE" in done.text
+    repository.git("commit", "--amend", "-m", "a person's", "--no-verify")
+    result = repository.run("vibe-gate", "verify", "--json", "HEAD~1..HEAD")
+    assert "CLAUDECODE" in result.text
 
 
-@pytest.mark.parametrize("here", ["pre-commit", "prek"], indirect=True)
-def test_what_git_makes_by_itself_starts_no_python_under_a_framework_and_is_recorded_later(here):
-    name_later_starts(here, "commit-msg|post-commit|post-rewrite")
-    _topic(here, c="topic\n")
-    here.write(b="main\n")
-    here.git("commit", "-a", "--no-verify", "-q", "-m", "main")
-    picked = here.git("cherry-pick", "topic", CLAUDECODE="1")
-    rebased = here.git("rebase", "main~1", "topic", GIT_COMMITTER_DATE="2031-01-01T00:00:00Z")
+@pytest.mark.parametrize("repository", ["pre-commit", "prek"], indirect=True)
+def test_what_git_makes_by_itself_starts_no_python_under_a_framework_and_is_recorded_later(
+    repository,
+):
+    name_later_starts(repository, "commit-msg|post-commit|post-rewrite")
+    _topic(repository, c="topic\n")
+    repository.write(b="main\n")
+    repository.git("commit", "-a", "--no-verify", "-q", "-m", "main")
+    picked = repository.git("cherry-pick", "topic", CLAUDECODE="1")
+    rebased = repository.git("rebase", "main~1", "topic", GIT_COMMITTER_DATE="2031-01-01T00:00:00Z")
     assert "started" not in picked + rebased
-    here.run("vibe-gate", "verify", "main~1..main")
-    later = [record for record in here.records() if record.get("during")]
+    repository.run("vibe-gate", "verify", "main~1..main")
+    later = [record for record in repository.records() if record.get("during")]
     kinds = [(record["kind"], record["during"]) for record in later]
     expected = [("bypassed", "cherry-pick"), ("bypassed", "rebase"), ("rewritten", "rebase")]
     assert sorted(kinds) == expected
@@ -397,15 +412,15 @@ def test_what_git_makes_by_itself_starts_no_python_under_a_framework_and_is_reco
     assert "CLAUDECODE" in str(picked_record["hints"])
 
 
-@pytest.mark.parametrize("here", ["prek"], indirect=True)
-def test_a_tree_that_a_later_review_stopped_is_not_answered_for_any_more(here):
-    here.write(a="x\n")
-    here.git("add", "a")
-    here.git("commit", "-m", "x")
-    here.git("reset", "-q", "--soft", "HEAD~1")
-    passed = here.path / ".git" / "vibe-gate" / "passed"
-    assert here.git("write-tree") in passed.read_text()
-    here.write(a="<<<<<<< a\n=======\n>>>>>>> b\n")
-    here.git("add", "a")
-    assert here.run("vibe-gate", "hook", "pre-commit").code == 1
+@pytest.mark.parametrize("repository", ["prek"], indirect=True)
+def test_a_tree_that_a_later_review_stopped_is_not_answered_for_any_more(repository):
+    repository.write(a="x\n")
+    repository.git("add", "a")
+    repository.git("commit", "-m", "x")
+    repository.git("reset", "-q", "--soft", "HEAD~1")
+    passed = repository.path / ".git" / "vibe-gate" / "passed"
+    assert repository.git("write-tree") in passed.read_text()
+    repository.write(a="<<<<<<< a\n=======\n>>>>>>> b\n")
+    repository.git("add", "a")
+    assert repository.run("vibe-gate", "hook", "pre-commit").code == 1
     assert not passed.exists()

@@ -63,14 +63,14 @@ class Answer(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        document = json.loads(self.rfile.read(int(self.headers["content-length"])))
         part: dict[str, Any] = {"text": "Done."}
-        if asked.get("tools"):
-            last = asked["contents"][-1]["parts"]
+        if document.get("tools"):
+            last = document["contents"][-1]["parts"]
             self.server.results += [
-                each["functionResponse"] for each in last if "functionResponse" in each
+                entry["functionResponse"] for entry in last if "functionResponse" in entry
             ]
-            self.server.texts += [each["text"] for each in last if "text" in each]
+            self.server.texts += [entry["text"] for entry in last if "text" in entry]
             if call := next(self.server.calls, None):
                 part = {"functionCall": {"name": call[0], "args": call[1]}}
         candidate = {
@@ -103,14 +103,16 @@ def scripted(calls: list[tuple[str, dict[str, Any]] | None]) -> Iterator[Scripte
 
 
 def gemini(
-    where: Path, home: Path, prompt: str, calls: list[tuple[str, dict[str, Any]] | None]
+    root: Path, home: Path, prompt: str, calls: list[tuple[str, dict[str, Any]] | None]
 ) -> Scripted:
     """Run one prompt in `where`; the API, with what the model was told."""
     (home / ".gemini").mkdir(parents=True)
     (home / ".gemini" / "settings.json").write_text(json.dumps(SETTINGS))
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
+    variables = {
+        name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")
+    }
     with scripted(calls) as api:
-        around = kept | {
+        around = variables | {
             name: value for name, value in os.environ.items() if name.startswith("GIT_")
         }
         around |= {"HOME": str(home), "GEMINI_API_KEY": "x", "GEMINI_CLI_TRUST_WORKSPACE": "true"}
@@ -119,32 +121,32 @@ def gemini(
             "NO_PROXY": "127.0.0.1",
         }
         command = [str(GEMINI), "--approval-mode=yolo", "-m", "gemini-2.5-pro", "-p", prompt]
-        done = subprocess.run(
+        result = subprocess.run(
             command,
-            cwd=where,
+            cwd=root,
             env=around,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=250,
         )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     return api
 
 
 def test_a_session_of_gemini_cli_is_captured_named_and_guarded(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    assert vibe_gate("install", "gemini", cwd=where, environ=environ).code == 0
-    (where / ".vibe-gate").mkdir()
-    (where / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
-    at = str(where / "a.txt")
-    told = gemini(
-        where,
+    root = repository(tmp_path / "r")
+    assert vibe_gate("install", "gemini", cwd=root, environ=environ).code == 0
+    (root / ".vibe-gate").mkdir()
+    (root / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
+    at = str(root / "a.txt")
+    results = gemini(
+        root,
         tmp_path / "home",
         "Write b.py and c.py,\nand say two in a.txt",
         [
-            ("write_file", {"file_path": str(where / "b.py"), "content": "x = 1\n"}),
-            ("write_file", {"file_path": str(where / "c.py"), "content": "y = 'ü'\n"}),
+            ("write_file", {"file_path": str(root / "b.py"), "content": "x = 1\n"}),
+            ("write_file", {"file_path": str(root / "c.py"), "content": "y = 'ü'\n"}),
             (
                 "replace",
                 {"file_path": at, "instruction": "two", "old_string": "one", "new_string": "two"},
@@ -152,34 +154,34 @@ def test_a_session_of_gemini_cli_is_captured_named_and_guarded(tmp_path, environ
             ("run_shell_command", {"command": "git commit --allow-empty --no-verify -m sneaky"}),
             (
                 "write_file",
-                {"file_path": str(where / ".vibe-gate" / "gate.toml"), "content": "softer"},
+                {"file_path": str(root / ".vibe-gate" / "gate.toml"), "content": "softer"},
             ),
         ],
     ).results
-    assert "goes around the gate; run it without --no-verify" in json.dumps(told[3])
-    assert "let the user edit it" in json.dumps(told[4])
-    assert (git(where, "log", "--format=%s"), (where / "a.txt").read_text()) == ("start", "two\n")
+    assert "goes around the gate; run it without --no-verify" in json.dumps(results[3])
+    assert "let the user edit it" in json.dumps(results[4])
+    assert (git(root, "log", "--format=%s"), (root / "a.txt").read_text()) == ("start", "two\n")
 
-    (where / "by_hand.txt").write_text("written by a person\n")
-    git(where, "add", "a.txt", "b.py", "c.py", "by_hand.txt")
-    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=where, environ=environ)
-    (folder,) = (where / ".vibe-artifacts" / "captures").iterdir()
+    (root / "by_hand.txt").write_text("written by a person\n")
+    git(root, "add", "a.txt", "b.py", "c.py", "by_hand.txt")
+    review = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=root, environ=environ)
+    (folder,) = (root / ".vibe-artifacts" / "captures").iterdir()
     meta = json.loads((folder / "meta.json").read_text())
     assert (meta["agent"], meta["ended"], meta["damaged"]) == ("gemini", True, 0)
-    own = meta["session_id"].removeprefix("gemini.")
-    [hint] = done.json["agent_authored"]["hints"]
-    assert (hint["agent"], hint["session"], hint["files"]) == ("Gemini CLI", own, 3)
-    (prompt,) = prompts_of([where], meta["session_id"])
+    session_id = meta["session_id"].removeprefix("gemini.")
+    [hint] = review.json["agent_authored"]["hints"]
+    assert (hint["agent"], hint["session"], hint["files"]) == ("Gemini CLI", session_id, 3)
+    (prompt,) = prompts_of([root], meta["session_id"])
     assert (prompt.agent, prompt.text) == ("gemini", "Write b.py and c.py,\nand say two in a.txt")
-    assert "✓ gemini hooks" in vibe_gate("doctor", cwd=where, environ=environ).out
+    assert "✓ gemini hooks" in vibe_gate("doctor", cwd=root, environ=environ).out
 
 
 def test_a_turn_of_gemini_cli_is_held_until_what_it_wrote_is_repaired(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    assert vibe_gate("install", "gemini", "--stop", cwd=where, environ=environ).code == 0
-    path = str(where / "b.py")
+    root = repository(tmp_path / "r")
+    assert vibe_gate("install", "gemini", "--stop", cwd=root, environ=environ).code == 0
+    path = str(root / "b.py")
     api = gemini(
-        where,
+        root,
         tmp_path / "home",
         "Write b.py",
         [
@@ -188,26 +190,26 @@ def test_a_turn_of_gemini_cli_is_held_until_what_it_wrote_is_repaired(tmp_path, 
             ("write_file", {"file_path": path, "content": CLEAN}),
         ],
     )
-    (given,) = [text for text in api.texts if "vibe-gate" in text]
-    assert "round 1 of 3" in given
-    assert "b.py:1: failure: GitHub token" in given
-    assert (where / "b.py").read_text() == CLEAN
+    (objection,) = [text for text in api.texts if "vibe-gate" in text]
+    assert "round 1 of 3" in objection
+    assert "b.py:1: failure: GitHub token" in objection
+    assert (root / "b.py").read_text() == CLEAN
 
 
 def test_a_turn_of_gemini_cli_that_repairs_nothing_ends(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    assert vibe_gate("install", "gemini", "--stop", cwd=where, environ=environ).code == 0
-    written = ("write_file", {"file_path": str(where / "b.py"), "content": SECRET})
-    api = gemini(where, tmp_path / "home", "Write b.py", [written])
+    root = repository(tmp_path / "r")
+    assert vibe_gate("install", "gemini", "--stop", cwd=root, environ=environ).code == 0
+    written = ("write_file", {"file_path": str(root / "b.py"), "content": SECRET})
+    api = gemini(root, tmp_path / "home", "Write b.py", [written])
     assert len([text for text in api.texts if "vibe-gate" in text]) == 1
 
 
 def test_a_turn_of_gemini_cli_is_given_back_three_times_at_most(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    assert vibe_gate("install", "gemini", "--stop", cwd=where, environ=environ).code == 0
+    root = repository(tmp_path / "r")
+    assert vibe_gate("install", "gemini", "--stop", cwd=root, environ=environ).code == 0
     calls: list[tuple[str, dict[str, Any]] | None] = []
     for number in range(1, 6):
         content = SECRET * number
-        calls += [("write_file", {"file_path": str(where / "b.py"), "content": content}), None]
-    api = gemini(where, tmp_path / "home", "Write b.py", calls)
+        calls += [("write_file", {"file_path": str(root / "b.py"), "content": content}), None]
+    api = gemini(root, tmp_path / "home", "Write b.py", calls)
     assert len([text for text in api.texts if "vibe-gate" in text]) == 3

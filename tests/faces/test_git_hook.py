@@ -12,7 +12,18 @@ from typing import Any
 
 import pytest
 import sdk_alone
-from hooked import ASKING, BIN, GATE, JUDGED, PASSES, WAYS_IN, Hooked, again, put_in, started
+from hooked import (
+    ASKING,
+    BIN,
+    GATE,
+    JUDGED,
+    PASSES,
+    WAYS_IN,
+    Hooked,
+    copy_template,
+    put_in,
+    started,
+)
 from wire import answer, answering
 
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, USAGE
@@ -72,9 +83,9 @@ def test_only_what_is_not_silently_passed_is_warned_of():
 
 def test_a_failing_check_stops_the_commit_and_says_where(plain):
     plain.write(a=CONFLICT)
-    done = plain.run("git", "commit", "-a", "-m", "x")
-    assert done.code == 1
-    assert "a:1" in done.text
+    commit = plain.run("git", "commit", "-a", "-m", "x")
+    assert commit.code == 1
+    assert "a:1" in commit.text
     assert plain.git("log", "--format=%s") == "start"
     assert [(r["kind"], r["exit_code"], r["blocked"]) for r in plain.records()] == [
         ("reviewed", 1, True)
@@ -84,32 +95,34 @@ def test_a_failing_check_stops_the_commit_and_says_where(plain):
 @pytest.mark.parametrize("framework", [False, True])
 def test_marks_are_ascii_where_nothing_says_that_utf8_is_read(plain, framework):
     plain.write(a="<<<<<<< HEAD\n=======\n>>>>>>> x\n")
-    done = plain.run("git", "commit", "-a", "-m", "x", **({"PRE_COMMIT": "1"} if framework else {}))
-    assert (done.code, done.text.isascii(), "✗" in done.text) == (1, not framework, framework)
+    commit = plain.run(
+        "git", "commit", "-a", "-m", "x", **({"PRE_COMMIT": "1"} if framework else {})
+    )
+    assert (commit.code, commit.text.isascii(), "✗" in commit.text) == (1, not framework, framework)
 
 
 def test_a_commit_that_was_stopped_and_made_all_the_same_is_a_bypass(plain):
     plain.write(a=CONFLICT)
     plain.run("git", "commit", "-a", "-m", "x")
-    said = plain.git("commit", "-a", "--no-verify", "-m", "x")
-    assert "went past the hooks" in said
+    output = plain.git("commit", "-a", "--no-verify", "-m", "x")
+    assert "went past the hooks" in output
     assert plain.records()[-1]["kind"] == "bypassed"
 
 
 def test_a_human_change_costs_only_the_checks(judging):
     judging.write(a="x\n")
     with answering() as model:
-        said = judging.git("commit", "-q", "-a", "-m", "x", **model.environ)
-    assert (said, model.script.requests) == ("", [])
+        output = judging.git("commit", "-q", "-a", "-m", "x", **model.environ)
+    assert (output, model.script.requests) == ("", [])
 
 
 @pytest.mark.usefixtures("real_cli")
 def test_an_agents_change_is_judged_and_the_reason_is_recorded(judging):
     judging.write(a="x\n")
     with answering(PASSES) as model:
-        said = judging.git("commit", "-q", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
+        output = judging.git("commit", "-q", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
     last = judging.records()[-1]
-    assert (said, last["judged"], last["hints"]) == (
+    assert (output, last["judged"], last["hints"]) == (
         ASKING,
         True,
         [{"code": "variable", "name": "CLAUDECODE", "agent": "Claude Code"}],
@@ -125,10 +138,12 @@ def test_the_receipt_of_the_review_that_asked_is_shared_with_the_commit(judging)
     ) as model:  # the hook before the commit asks; that of the message has nothing to add
         judging.git("commit", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
     notes = judging.git("notes", "--ref", "vibe-gate", "show", "HEAD").split()
-    said = [
+    receipts = [
         json.loads(base64.b64decode(json.loads(note)["payload"]))["predicate"] for note in notes
     ]
-    assert sorted((one["cache"]["hits"], bool(one["questions"])) for one in said) == [(0, True)]
+    assert sorted(
+        (receipt["cache"]["hits"], bool(receipt["questions"])) for receipt in receipts
+    ) == [(0, True)]
 
 
 def test_a_message_that_names_an_agent_has_the_judge_asked(judging):
@@ -166,11 +181,11 @@ def test_the_same_question_is_never_paid_twice(judging, tmp_path):
         judging.git(
             "worktree", "add", "-q", "--detach", str(tmp_path / "linked"), "HEAD~1", **agent
         )
-        there = Hooked(tmp_path / "linked", judging.environ, judging.more)
-        there.write(a="x\n")
-        assert there.git("commit", "-q", "-a", "-m", AGENT, **agent) == ""
-        assert there.git("push", "-q", "origin", "HEAD:refs/heads/other", **agent) == ""
-        assert there.records()[-1]["judged"] is True
+        linked = Hooked(tmp_path / "linked", judging.environ, judging.more)
+        linked.write(a="x\n")
+        assert linked.git("commit", "-q", "-a", "-m", AGENT, **agent) == ""
+        assert linked.git("push", "-q", "origin", "HEAD:refs/heads/other", **agent) == ""
+        assert linked.records()[-1]["judged"] is True
     assert len(model.script.requests) == 1
 
 
@@ -214,11 +229,11 @@ WAITING = "another review asks the same just now"
 
 
 def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that_it_waits(judging):
-    told = [judging.path.parent / f"said-{number}" for number in range(2)]
+    logs = [judging.path.parent / f"said-{number}" for number in range(2)]
 
     def waits(_: Any) -> Any:
         until = time.monotonic() + 60
-        while not any(WAITING in one.read_text() for one in told) and time.monotonic() < until:
+        while not any(WAITING in log.read_text() for log in logs) and time.monotonic() < until:
             time.sleep(0.05)
         return answer(PASSES)
 
@@ -227,17 +242,17 @@ def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that
     with answering(waits, repeat_last=True) as model:
         environ = {**judging.environ, **judging.more, **model.environ}
         argv = ["vibe-gate", "review", "--staged"]
-        with told[0].open("w") as one, told[1].open("w") as other:
-            both = [
+        with logs[0].open("w") as first_log, logs[1].open("w") as other:
+            reviews = [
                 subprocess.Popen(
                     argv, cwd=judging.path, env=environ, stdout=file, stderr=subprocess.STDOUT
                 )
-                for file in (one, other)
+                for file in (first_log, other)
             ]
-        codes = [review.wait(timeout=250) for review in both]
+        codes = [review.wait(timeout=250) for review in reviews]
     assert codes == [0, 0]
     assert len(model.script.requests) == 1
-    assert sum(WAITING in one.read_text() for one in told) == 1
+    assert sum(WAITING in log.read_text() for log in logs) == 1
 
 
 def test_a_review_that_was_killed_while_it_asked_keeps_nobody_waiting(judging):
@@ -254,9 +269,9 @@ def test_a_review_that_was_killed_while_it_asked_keeps_nobody_waiting(judging):
         argv = [sys.executable, "-m", "vibe_gate", "review", "--staged"]
         first = subprocess.Popen(argv, cwd=judging.path, env=environ)
         first.wait(timeout=250)
-        done = judging.run("vibe-gate", "review", "--staged", **model.environ)
-    assert done.code == 0, done.text
-    assert "another review" not in done.text
+        review = judging.run("vibe-gate", "review", "--staged", **model.environ)
+    assert review.code == 0, review.text
+    assert "another review" not in review.text
 
 
 def test_sessions_that_cannot_be_read_are_a_hint_of_an_agent(judging):
@@ -279,8 +294,8 @@ def test_a_change_of_the_gate_is_a_warning_here_and_one_that_says_block_blocks_w
     judging,
 ):
     (judging.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "block"\n')
-    said = judging.git("commit", "-a", "-m", "stricter")
-    assert "a maintainer must approve" in said
+    output = judging.git("commit", "-a", "-m", "stricter")
+    assert "a maintainer must approve" in output
     assert judging.records()[0]["exit_code"] == 4
     judging.write(a="x\n")
     assert judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1").code == 1
@@ -290,10 +305,10 @@ def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
     (judging.path / ".vibe-gate" / "gate.toml").write_text("schema = 1\nrubrick = []\n")
     judging.git("commit", "-a", "-q", "--no-verify", "-m", "broken")
     judging.write(a="x\n")
-    done = judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
-    assert done.code == 1
-    assert "rubrick" in done.text
-    assert "vibe-gate: the commit is stopped until these mistakes are corrected." in done.text
+    commit = judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
+    assert commit.code == 1
+    assert "rubrick" in commit.text
+    assert "vibe-gate: the commit is stopped until these mistakes are corrected." in commit.text
     last = judging.records()[-1]
     assert (last["kind"], last["exit_code"], last["hints"]) == (
         *("not-reviewed", 2),
@@ -302,47 +317,47 @@ def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
 
 
 @pytest.fixture
-def pushing(request, kept, tmp_path, environ) -> Hooked:
+def pushing(request, templates, tmp_path, environ) -> Hooked:
     """A repository with an empty remote, and the gate at its pushes, by `install git` or by a
     framework.
     """
     way_in = getattr(request, "param", "install git")
     if way_in != "install git" and not (BIN / way_in).exists():
         pytest.skip(f"{way_in} is not installed here")
-    here = again(
-        kept / f"pushing by {way_in}",
+    repository = copy_template(
+        templates / f"pushing by {way_in}",
         tmp_path / "repository",
         environ,
-        lambda here: put_in(here, way_in),
+        lambda repository: put_in(repository, way_in),
     )
-    here.git("init", "-q", "--bare", str(tmp_path / "remote"))
-    here.git("remote", "add", "origin", str(tmp_path / "remote"))
-    (here.path / ".git" / "vibe-gate" / "installed").unlink(
+    repository.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    repository.git("remote", "add", "origin", str(tmp_path / "remote"))
+    (repository.path / ".git" / "vibe-gate" / "installed").unlink(
         missing_ok=True
     )  # as beside a framework
-    return here
+    return repository
 
 
-def _written(here: Hooked, name: str, text: str) -> None:
-    (here.path / name).write_text(text)
-    here.git("add", name)
+def _written(repository: Hooked, name: str, text: str) -> None:
+    (repository.path / name).write_text(text)
+    repository.git("add", name)
 
 
-def _commit(here: Hooked, name: str, text: str) -> str:
-    _written(here, name, text)
-    here.git("commit", "-q", "--no-verify", "-m", name)
-    return here.git("rev-parse", "HEAD")
+def _commit(repository: Hooked, name: str, text: str) -> str:
+    _written(repository, name, text)
+    repository.git("commit", "-q", "--no-verify", "-m", name)
+    return repository.git("rev-parse", "HEAD")
 
 
-def _pushed(here: Hooked) -> list[str]:
-    return [record["commit"] for record in here.records() if record["stage"] == "pre-push"]
+def _pushed(repository: Hooked) -> list[str]:
+    return [record["commit"] for record in repository.records() if record["stage"] == "pre-push"]
 
 
-def _old(here: Hooked, name: str, text: str) -> str:
+def _old(repository: Hooked, name: str, text: str) -> str:
     """A commit that no hook of this clone saw, as those from before there were any."""
-    _written(here, name, text)
-    here.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", name)
-    return here.git("rev-parse", "HEAD")
+    _written(repository, name, text)
+    repository.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", name)
+    return repository.git("rev-parse", "HEAD")
 
 
 OLDER = "older than the gate here: not reviewed"
@@ -353,8 +368,8 @@ def test_a_first_push_is_not_held_back_by_what_is_older_than_the_hooks(pushing):
     _old(pushing, "old", CONFLICT)
     assert OLDER in pushing.git("push", "-q", "origin", "main")
     bad = _commit(pushing, "bad", CONFLICT)
-    done = pushing.run("git", "push", "origin", "main")
-    assert (done.code, "bad:1" in done.text, OLDER in done.text) == (1, True, False)
+    push = pushing.run("git", "push", "origin", "main")
+    assert (push.code, "bad:1" in push.text, OLDER in push.text) == (1, True, False)
     assert _pushed(pushing)[-1] == bad
 
 
@@ -362,9 +377,9 @@ def test_what_the_hooks_saw_is_held_to_the_gate_in_a_first_push_whatever_its_dat
     _old(pushing, "old", CONFLICT)
     _commit(pushing, "bad", CONFLICT)
     _old(pushing, "unseen", "made by plumbing, with an old date\n")
-    done = pushing.run("git", "push", "origin", "main")
-    assert (done.code, "bad:1" in done.text, "old:1" in done.text) == (1, True, False)
-    assert "2 commits " + OLDER in done.text
+    push = pushing.run("git", "push", "origin", "main")
+    assert (push.code, "bad:1" in push.text, "old:1" in push.text) == (1, True, False)
+    assert "2 commits " + OLDER in push.text
     assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == ["bad", "unseen"]
 
 
@@ -405,9 +420,9 @@ def test_a_first_push_reviews_what_was_made_after_the_installation_whatever_its_
 ) -> None:
     installed.environ["GIT_COMMITTER_DATE"] = date
     _old(installed, "bad", CONFLICT)
-    done = installed.run("git", "push", "origin", "main")
-    assert (done.code, "bad:1" in done.text, "old:1" in done.text) == (1, True, False)
-    assert "older than the gate here" in done.text
+    push = installed.run("git", "push", "origin", "main")
+    assert (push.code, "bad:1" in push.text, "old:1" in push.text) == (1, True, False)
+    assert "older than the gate here" in push.text
 
 
 def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(
@@ -424,8 +439,8 @@ def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(
     )
     installed.git("add", ".vibe-gate")
     _old(installed, ".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["safety"]\n')
-    done = installed.run("git", "push", "origin", "side")
-    assert (done.code, "bad:1" in done.text) == (1, True)
+    push = installed.run("git", "push", "origin", "side")
+    assert (push.code, "bad:1" in push.text) == (1, True)
 
 
 def test_a_second_installation_does_not_move_the_start(installed: Hooked) -> None:
@@ -442,8 +457,8 @@ def test_an_old_history_that_is_imported_after_the_installation_is_older(install
     assert "2 commits " + OLDER in installed.git("push", "origin", "imported")
     installed.environ.pop("GIT_COMMITTER_DATE")
     _old(installed, "bad", CONFLICT)
-    done = installed.run("git", "push", "origin", "imported")
-    assert (done.code, "bad:1" in done.text) == (1, True)
+    push = installed.run("git", "push", "origin", "imported")
+    assert (push.code, "bad:1" in push.text) == (1, True)
 
 
 def test_a_damaged_start_counts_as_none_and_uninstall_deletes_it(installed: Hooked) -> None:
@@ -469,8 +484,8 @@ def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
     pushing.git("push", "-q", "origin", "main")
     pushing.git("reset", "-q", "--hard", base)
     new = _commit(pushing, "new", CONFLICT)
-    done = pushing.run("git", "push", "--force", "origin", "main")
-    assert done.code == 1
+    push = pushing.run("git", "push", "--force", "origin", "main")
+    assert push.code == 1
     assert _pushed(pushing)[-1] == new
 
 
@@ -499,18 +514,18 @@ def test_what_others_pushed_is_nothing_that_a_rebase_or_a_merge_brings(pushing):
 
 @pytest.mark.slow
 def test_several_refs_are_each_judged(plain, tmp_path):
-    here = plain
-    here.git("init", "-q", "--bare", str(tmp_path / "remote"))
-    here.git("remote", "add", "origin", str(tmp_path / "remote"))
-    here.git("push", "-q", "--no-verify", "origin", "main", "main:gone")
-    here.git("checkout", "-q", "-b", "one")
-    one = _commit(here, "one", "one\n")
-    here.git("checkout", "-q", "-b", "two", "main")
-    two = _commit(here, "two", CONFLICT)
-    here.git("tag", "-a", "-m", "of one", "v1", "one")
-    done = here.run("git", "push", "origin", "one", "two", "v1", ":gone")
-    assert done.code == 1
-    assert set(_pushed(here)) == {one, two}
+    repository = plain
+    repository.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    repository.git("remote", "add", "origin", str(tmp_path / "remote"))
+    repository.git("push", "-q", "--no-verify", "origin", "main", "main:gone")
+    repository.git("checkout", "-q", "-b", "one")
+    first_commit = _commit(repository, "one", "one\n")
+    repository.git("checkout", "-q", "-b", "two", "main")
+    two = _commit(repository, "two", CONFLICT)
+    repository.git("tag", "-a", "-m", "of one", "v1", "one")
+    push = repository.run("git", "push", "origin", "one", "two", "v1", ":gone")
+    assert push.code == 1
+    assert set(_pushed(repository)) == {first_commit, two}
 
 
 def test_a_remote_without_a_name_is_taken_to_have_what_the_remote_of_its_url_has(pushing, tmp_path):
@@ -529,23 +544,27 @@ def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_gi
 ):
     if not (BIN / way_in).exists():
         pytest.skip(f"{way_in} is not installed here")
-    here = put_in(started(tmp_path / "repository", environ), way_in)
+    repository = put_in(started(tmp_path / "repository", environ), way_in)
     for stage in ("pre-commit", "manual"):
-        done = here.run(
+        result = repository.run(
             str(BIN / way_in), "run", "-v", "--all-files", "--hook-stage", stage, "vibe-gate"
         )
-        assert (done.code, done.text.count("looked at nothing")) == (0, 1)
-    assert "looked at nothing" not in here.git("commit", "--allow-empty", "-m", "x")
-    here.write(a=CONFLICT)
-    here.git("add", "a")
-    done = here.run(str(BIN / way_in), "run", "--hook-stage", "manual", "vibe-gate")
-    assert done.code == 1
-    assert here.judged() == {here.git("write-tree")}
-    bad = _commit(here, "bad", CONFLICT)
-    done = here.run(
+        assert (result.code, result.text.count("looked at nothing")) == (0, 1)
+    assert "looked at nothing" not in repository.git("commit", "--allow-empty", "-m", "x")
+    repository.write(a=CONFLICT)
+    repository.git("add", "a")
+    result = repository.run(str(BIN / way_in), "run", "--hook-stage", "manual", "vibe-gate")
+    assert result.code == 1
+    assert repository.judged() == {repository.git("write-tree")}
+    bad = _commit(repository, "bad", CONFLICT)
+    result = repository.run(
         str(BIN / way_in), "run", "vibe-gate", "--from-ref", f"{bad}~1", "--to-ref", bad, CI="true"
     )
-    assert (done.code, "bad:1" in done.text, here.records()[-1].get("commit")) == (1, True, bad)
+    assert (result.code, "bad:1" in result.text, repository.records()[-1].get("commit")) == (
+        1,
+        True,
+        bad,
+    )
 
 
 def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
@@ -561,34 +580,34 @@ def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
 
 
 def test_an_option_that_nobody_knows_stops_git(plain):
-    done = plain.run("vibe-gate", "hook", "pre-commit", "--lenient")
+    result = plain.run("vibe-gate", "hook", "pre-commit", "--lenient")
     assert (
-        done.code,
-        done.text.splitlines()[0].startswith("vibe-gate: unknown option '--lenient'"),
+        result.code,
+        result.text.splitlines()[0].startswith("vibe-gate: unknown option '--lenient'"),
     ) == (2, True)
 
 
 def test_a_hook_line_of_ones_own_stops_git_too(tmp_path, environ):
-    here = started(tmp_path / "repository", environ)
-    hook = here.path / ".git" / "hooks" / "pre-commit"
+    repository = started(tmp_path / "repository", environ)
+    hook = repository.path / ".git" / "hooks" / "pre-commit"
     hook.write_text('#!/bin/sh\nvibe-gate hook pre-commit --strict -- "$@"\n')
     hook.chmod(0o755)
-    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
-    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
-    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(JUDGED)
-    here.git("add", "-A")
-    here.git("commit", "-q", "--no-verify", "-m", "gate")
-    here.write(a="x\n")
-    done = here.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
-    assert done.code == 1
-    assert "NOT REVIEWED (inconclusive)" in done.text
-    assert here.records()[0]["blocked"] is True
+    (repository.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (repository.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (repository.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(JUDGED)
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "--no-verify", "-m", "gate")
+    repository.write(a="x\n")
+    commit = repository.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
+    assert commit.code == 1
+    assert "NOT REVIEWED (inconclusive)" in commit.text
+    assert repository.records()[0]["blocked"] is True
 
 
-def _standing(here: Hooked) -> dict[str, str]:
-    done = here.run("vibe-gate", "verify", "--json", "HEAD~1..HEAD")
-    found: dict[str, str] = json.loads(done.text)["commits"][0]
-    return found
+def _standing(repository: Hooked) -> dict[str, str]:
+    result = repository.run("vibe-gate", "verify", "--json", "HEAD~1..HEAD")
+    standing: dict[str, str] = json.loads(result.text)["commits"][0]
+    return standing
 
 
 @pytest.fixture
@@ -628,7 +647,7 @@ def test_what_was_let_pass_and_what_is_unused_is_said_of_a_pass(plain):
     plain.git("add", "-A")
     plain.git("commit", "-q", "--no-verify", "-m", "gate")
     plain.write(a="TODO\n", b="fine\n")
-    said = plain.git("commit", "-a", "-m", "x")
-    assert "vibe-gate: PASS" not in said
-    assert "known for long" in said
-    assert "suppressed nothing here" in said
+    output = plain.git("commit", "-a", "-m", "x")
+    assert "vibe-gate: PASS" not in output
+    assert "known for long" in output
+    assert "suppressed nothing here" in output

@@ -37,9 +37,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A repository with a gate and a linked worktree, and somebody else's."""
     outside = tmp_path_factory.mktemp("places")
     project, scratch = repository(outside / "project"), repository(outside / "scratch")
-    for where in (project, scratch):
-        (where / ".vibe-gate").mkdir()
-        (where / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
+    for root in (project, scratch):
+        (root / ".vibe-gate").mkdir()
+        (root / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
     (project / ".claude").mkdir()
     (project / SETTINGS).write_text(json.dumps({"hooks": CLAUDE.hooks()}))
     git(project, "worktree", "add", "-q", "../linked")
@@ -56,9 +56,9 @@ def placed(text: str, places: dict[str, str]) -> str:
     return text
 
 
-def refusal(places: dict[str, str], tool: str, **asked: object) -> str:
+def refusal(places: dict[str, str], tool: str, **tool_input: object) -> str:
     return guard.refusal(
-        {"tool_name": tool, "tool_input": asked, "cwd": places["project"]}, places["project"]
+        {"tool_name": tool, "tool_input": tool_input, "cwd": places["project"]}, places["project"]
     )
 
 
@@ -183,8 +183,8 @@ def test_tools_may_not_write_definitions_from_a_folder_with_an_odd_name(places, 
     ],
 )
 def test_tools_may_write_what_is_not_the_gates(places, tool, path, refused):
-    asked = {"content": "x"} if tool == "Write" else {"old_string": "1", "new_string": "2"}
-    assert bool(refusal(places, tool, file_path=placed(path, places), **asked)) is refused
+    tool_input = {"content": "x"} if tool == "Write" else {"old_string": "1", "new_string": "2"}
+    assert bool(refusal(places, tool, file_path=placed(path, places), **tool_input)) is refused
 
 
 def test_a_link_to_a_definition_is_seen_through(places):
@@ -195,12 +195,12 @@ def test_a_link_to_a_definition_is_seen_through(places):
 
 
 def test_the_first_definitions_may_be_written(tmp_path):
-    where = repository(tmp_path / "r")
+    root = repository(tmp_path / "r")
     call = {
         "tool_name": "Write",
         "tool_input": {"file_path": ".vibe-gate/gate.toml", "content": "x"},
     }
-    assert guard.refusal(call | {"cwd": str(where)}, str(where)) == ""
+    assert guard.refusal(call | {"cwd": str(root)}, str(root)) == ""
 
 
 def test_settings_may_change_around_our_hooks(places):
@@ -276,78 +276,83 @@ def test_geminis_tools_are_judged_as_claude_codes(places):
 
 
 def test_a_patch_of_codex_is_refused_if_one_of_its_files_is_the_gates_or_holds_our_hooks(tmp_path):
-    where = repository(tmp_path / "r")
+    root = repository(tmp_path / "r")
     for folder in (".vibe-gate", ".codex"):
-        (where / folder).mkdir()
-    (where / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
-    (where / ".codex" / "hooks.json").write_text(json.dumps({"hooks": CODEX.hooks()}))
+        (root / folder).mkdir()
+    (root / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
+    (root / ".codex" / "hooks.json").write_text(json.dumps({"hooks": CODEX.hooks()}))
 
-    def said(*lines: str) -> str:
+    def patch_refusal(*lines: str) -> str:
         patch = "\n".join(
             ["*** Begin Patch", "*** Add File: a.py", "+*** Update File: .vibe-gate/x", *lines]
         )
-        call = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "cwd": str(where)}
-        return guard.refusal(call, str(where))
+        call = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "cwd": str(root)}
+        return guard.refusal(call, str(root))
 
-    assert said() == ""
-    assert "let the user edit it" in said("*** Update File: .vibe-gate/gate.toml")
-    assert "let the user edit it" in said(
+    assert patch_refusal() == ""
+    assert "let the user edit it" in patch_refusal("*** Update File: .vibe-gate/gate.toml")
+    assert "let the user edit it" in patch_refusal(
         "*** Update File: a.txt", "*** Move to: .vibe-gate/gate.toml"
     )
-    assert "hooks.json holds hooks of vibe-gate" in said("*** Delete File: .codex/hooks.json")
-    (where / ".codex" / "hooks.json").write_text("{}")
-    assert said("*** Update File: .codex/hooks.json") == ""
+    assert "hooks.json holds hooks of vibe-gate" in patch_refusal(
+        "*** Delete File: .codex/hooks.json"
+    )
+    (root / ".codex" / "hooks.json").write_text("{}")
+    assert patch_refusal("*** Update File: .codex/hooks.json") == ""
 
 
 def test_our_hooks_may_not_leave_geminis_settings_nor_be_switched_off(tmp_path):
-    where = repository(tmp_path / "r")
-    settings = where / ".gemini" / "settings.json"
+    root = repository(tmp_path / "r")
+    settings = root / ".gemini" / "settings.json"
     settings.parent.mkdir()
     document = {"hooks": GEMINI.hooks(shared=True)}
     text = json.dumps(document)
     settings.write_text(text)
 
-    def said(tool: str, **asked: object) -> str:
+    def settings_refusal(tool: str, **tool_input: object) -> str:
         call = {
             "tool_name": tool,
-            "tool_input": {"file_path": str(settings), **asked},
-            "cwd": str(where),
+            "tool_input": {"file_path": str(settings), **tool_input},
+            "cwd": str(root),
         }
-        return guard.refusal(call, str(where))
+        return guard.refusal(call, str(root))
 
     off = [{"enabled": False}, {"disabled": ["vibe-gate guard"]}]
     for content in ("{}", *(json.dumps(document | {"hooksConfig": config}) for config in off)):
-        assert "ask the user" in said("write_file", content=content)
-    assert "ask the user" in said(
+        assert "ask the user" in settings_refusal("write_file", content=content)
+    assert "ask the user" in settings_refusal(
         "replace", old_string="guard", new_string="x", allow_multiple=True
     )
-    assert said("write_file", content=json.dumps(document | {"model": {"name": "m"}})) == ""
-    assert said("replace", old_string='{"hooks"', new_string='{"a": 1, "hooks"') == ""
+    assert (
+        settings_refusal("write_file", content=json.dumps(document | {"model": {"name": "m"}}))
+        == ""
+    )
+    assert settings_refusal("replace", old_string='{"hooks"', new_string='{"a": 1, "hooks"') == ""
 
 
-def event(cwd: object = "/git", **asked: str) -> bytes:
+def event(cwd: object = "/git", **tool_input: str) -> bytes:
     """A PreToolUse event as the CLI writes it."""
-    tool = "Bash" if "command" in asked else "Write"
+    tool = "Bash" if "command" in tool_input else "Write"
     document = {
         "session_id": "s1",
         "transcript_path": "/h/.claude/x",
         "cwd": str(cwd),
         "tool_name": tool,
     }
-    return json.dumps(document | {"tool_input": asked}, separators=(",", ":")).encode()
+    return json.dumps(document | {"tool_input": tool_input}, separators=(",", ":")).encode()
 
 
-def guarded(data: bytes, where: Path) -> subprocess.CompletedProcess[bytes]:
+def guarded(data: bytes, root: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        BARE, input=data, cwd=where, env={"CLAUDE_PROJECT_DIR": str(where)}, capture_output=True
+        BARE, input=data, cwd=root, env={"CLAUDE_PROJECT_DIR": str(root)}, capture_output=True
     )
 
 
 def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
-    where = repository(tmp_path / "r")
-    done = guarded(event(where, command="git commit -n"), where)
-    output = json.loads(done.stdout)["hookSpecificOutput"]
-    assert (done.returncode, done.stderr) == (0, b"")
+    root = repository(tmp_path / "r")
+    result = guarded(event(root, command="git commit -n"), root)
+    output = json.loads(result.stdout)["hookSpecificOutput"]
+    assert (result.returncode, result.stderr) == (0, b"")
     assert (output["hookEventName"], output["permissionDecision"]) == ("PreToolUse", "deny")
     assert output["permissionDecisionReason"].startswith(
         "vibe-gate: `git commit` without its hooks"
@@ -355,21 +360,23 @@ def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
 
 
 def test_a_refusal_of_geminis_guard_is_a_decision_in_the_form_that_gemini_cli_reads(tmp_path):
-    where = repository(tmp_path / "r")
+    root = repository(tmp_path / "r")
     call = {
         "session_id": "s1",
-        "cwd": str(where),
+        "cwd": str(root),
         "hook_event_name": "BeforeTool",
         "tool_name": "run_shell_command",
     }
-    given = json.dumps(
+    call_line = json.dumps(
         call | {"tool_input": {"command": "git commit -n"}}, separators=(",", ":")
     ).encode()
-    done = subprocess.run([*BARE, "gemini"], input=given, cwd=where, env={}, capture_output=True)
-    decision = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, decision["decision"]) == (0, b"", "deny")
+    result = subprocess.run(
+        [*BARE, "gemini"], input=call_line, cwd=root, env={}, capture_output=True
+    )
+    decision = json.loads(result.stdout)
+    assert (result.returncode, result.stderr, decision["decision"]) == (0, b"", "deny")
     assert decision["reason"].startswith("vibe-gate: `git commit` without its hooks")
-    (spool,) = (where / ".git/vibe-gate/captures").iterdir()
+    (spool,) = (root / ".git/vibe-gate/captures").iterdir()
     assert spool.name == "gemini.s1"
 
 
@@ -387,14 +394,14 @@ def test_a_refusal_of_geminis_guard_is_a_decision_in_the_form_that_gemini_cli_re
     ],
 )
 def test_everything_else_goes_through_in_silence(tmp_path, data):
-    done = guarded(data, repository(tmp_path / "r"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    result = guarded(data, repository(tmp_path / "r"))
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
 
 
 def test_what_cannot_be_read_is_noted_as_a_gap(tmp_path):
-    where = repository(tmp_path / "r")
-    guarded(event(command="git commit -m 'unclosed"), where)
-    (gaps,) = (where / ".git" / "vibe-gate").glob("*/gaps")
+    root = repository(tmp_path / "r")
+    guarded(event(command="git commit -m 'unclosed"), root)
+    (gaps,) = (root / ".git" / "vibe-gate").glob("*/gaps")
     assert "guard: ValueError: No closing quotation" in gaps.read_text()
 
 
@@ -405,8 +412,8 @@ def test_most_calls_import_nothing():
         event(command="python -m pytest -q"),
         event(file_path="/r/src/a.py", content="x"),
     ):
-        done = subprocess.run(program, input=data, capture_output=True)
-        imported = {line.rsplit("|")[-1].strip() for line in done.stderr.decode().splitlines()}
+        result = subprocess.run(program, input=data, capture_output=True)
+        imported = {line.rsplit("|")[-1].strip() for line in result.stderr.decode().splitlines()}
         assert not {"json", "re", "shlex", "vibe_gate"} & imported
 
 
@@ -420,33 +427,33 @@ def test_a_long_line_is_read_in_linear_time(piece):
 
 @pytest.mark.slow
 def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(tmp_path, environ):
-    where = repository(tmp_path / "r")
+    root = repository(tmp_path / "r")
     call = {
         "session_id": "s",
         "tool_name": "Bash",
         "tool_input": {"command": "git commit -n"},
-        "cwd": str(where),
+        "cwd": str(root),
     }
-    given = json.dumps(call, separators=(",", ":")).encode()
+    call_line = json.dumps(call, separators=(",", ":")).encode()
 
-    def said() -> bytes:
-        done = subprocess.run(
-            [*BARE, "--user"], input=given, cwd=where, env=environ, capture_output=True
+    def run_guard() -> bytes:
+        result = subprocess.run(
+            [*BARE, "--user"], input=call_line, cwd=root, env=environ, capture_output=True
         )
-        assert (done.returncode, done.stderr) == (0, b"")
-        return done.stdout
+        assert (result.returncode, result.stderr) == (0, b"")
+        return result.stdout
 
-    assert said() == b""
-    (where / ".vibe-gate").mkdir()
-    assert b"goes around the gate" in said()
-    spooled = where / ".git/vibe-gate/captures/s/events.ndjson"
+    assert run_guard() == b""
+    (root / ".vibe-gate").mkdir()
+    assert b"goes around the gate" in run_guard()
+    spooled = root / ".git/vibe-gate/captures/s/events.ndjson"
     assert spooled.read_bytes().count(b"\n") == 1
     # An agent may write what looks like a guard of the project's own; a real one keeps the refused
     # call itself.
-    (where / ".claude").mkdir()
+    (root / ".claude").mkdir()
     for settings in ({"env": {"A": "claude_hook/capture.py"}}, {"hooks": CLAUDE.hooks()}):
-        (where / SETTINGS).write_text(json.dumps(settings))
-        assert b"goes around the gate" in said()
+        (root / SETTINGS).write_text(json.dumps(settings))
+        assert b"goes around the gate" in run_guard()
         assert spooled.read_bytes().count(b"\n") == 2
 
 
@@ -456,7 +463,7 @@ def test_the_users_own_settings_are_guarded_wherever_claude_code_reads_them(
     settings = tmp_path / "own" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True)}))
-    asked = {"file_path": str(settings), "content": "{}"}
-    assert refusal(places, "Write", **asked) == ""
+    tool_input = {"file_path": str(settings), "content": "{}"}
+    assert refusal(places, "Write", **tool_input) == ""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(settings.parent))
-    assert "would lose hooks of vibe-gate" in refusal(places, "Write", **asked)
+    assert "would lose hooks of vibe-gate" in refusal(places, "Write", **tool_input)

@@ -19,17 +19,17 @@ lighter.
 
 @pytest.mark.slow
 def test_a_commit_that_asks_no_judge_loads_no_more_than_it_needs(tmp_path, environ):
-    here = started(tmp_path / "r", environ)
-    here.write(a="changed\n")
-    here.git("add", "a")
+    repository = started(tmp_path / "r", environ)
+    repository.write(a="changed\n")
+    repository.git("add", "a")
     for _ in "ab":  # the first of a day also cleans
-        done = here.run(
+        result = repository.run(
             sys.executable, "-P", "-X", "importtime", "-m", "vibe_gate", "hook", "pre-commit", "--"
         )
-        assert done.code == 0, done.text
+        assert result.code == 0, result.text
     loaded = {
         line.rpartition("|")[2].strip()
-        for line in done.text.splitlines()
+        for line in result.text.splitlines()
         if line.startswith("import time:")
     }
     assert "vibe_gate.run.review" in loaded

@@ -88,27 +88,27 @@ def test_a_crash_is_loud_recorded_and_stops_git_where_the_gate_wants_it(
 ):
     module = MODULES.get(stage, "reviewing")
     program = broken_program(copies, f"faces/git_hook/{module}", CRASHES[module])
-    done = run_hook(with_rule(repository, rule), program, stage)
-    assert "this is a bug, please report it" in done.text
-    assert "!!!!!!!!!!!!\nvibe-gate: NOT REVIEWED. The " in done.text
+    result = run_hook(with_rule(repository, rule), program, stage)
+    assert "this is a bug, please report it" in result.text
+    assert "!!!!!!!!!!!!\nvibe-gate: NOT REVIEWED. The " in result.text
     (record,) = repository.records()
     assert (record["kind"], record["stage"]) == ("not-reviewed", stage)
-    assert (done.code, record.get("blocked", False)) == (
+    assert (result.code, record.get("blocked", False)) == (
         (3, True) if rule == "block" else (0, False)
     )
-    assert ("is stopped" in done.text) is (rule == "block")
+    assert ("is stopped" in result.text) is (rule == "block")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["post-commit", "post-rewrite"])
 def test_after_a_commit_a_crash_is_loud_and_recorded_with_the_commit(repository, copies, stage):
     program = broken_program(copies, "faces/git_hook/record", CRASHES["record"])
-    done = run_hook(with_rule(repository, "block"), program, stage)
-    assert "vibe-gate: NOT RECORDED whether a hook let the commit through" in done.text
+    result = run_hook(with_rule(repository, "block"), program, stage)
+    assert "vibe-gate: NOT RECORDED whether a hook let the commit through" in result.text
     (record,) = repository.records()
     assert (record["kind"], record["stage"]) == ("not-reviewed", stage)
     assert record["commit"] == repository.git("rev-parse", "HEAD")
-    assert done.code == 0
+    assert result.code == 0
 
 
 @pytest.mark.slow
@@ -116,8 +116,8 @@ def test_a_ref_that_could_not_be_checked_is_said_loudly(repository, copies):
     program = broken_program(copies, "faces/git_hook/record", CRASHES["record"])
     head = repository.git("rev-parse", "HEAD")
     command = [*program, "hook", "reference-transaction", "--", "prepared"]
-    done = repository.run(*command, stdin=f"{'0' * 40} {head} refs/heads/x\n", CLAUDECODE="1")
-    assert (done.code, "!!!!\nvibe-gate: NOT CHECKED whether" in done.text) == (0, True)
+    result = repository.run(*command, stdin=f"{'0' * 40} {head} refs/heads/x\n", CLAUDECODE="1")
+    assert (result.code, "!!!!\nvibe-gate: NOT CHECKED whether" in result.text) == (0, True)
 
 
 @pytest.mark.slow
@@ -127,16 +127,16 @@ def test_without_a_package_of_ours_the_gate_that_lies_there_decides(
     repository, copies, stage, rule, code
 ):
     program = broken_program(copies, "domain/provenance", "import something_that_is_gone\n")
-    done = run_hook(with_rule(repository, rule), program, stage)
-    assert (done.code, "missing or broken" in done.text) == (code, True)
-    assert f"NOT REVIEWED. The {'push' if stage == 'pre-push' else 'commit'} " in done.text
+    result = run_hook(with_rule(repository, rule), program, stage)
+    assert (result.code, "missing or broken" in result.text) == (code, True)
+    assert f"NOT REVIEWED. The {'push' if stage == 'pre-push' else 'commit'} " in result.text
 
 
 @pytest.mark.slow
 def test_a_gate_that_cannot_be_read_either_is_looked_for_in_the_working_tree(repository, copies):
     program = broken_program(copies, "gate/trusted", "del load_gate, trusted_revision\n")
-    done = run_hook(with_rule(repository, "block"), program, "pre-push")
-    assert (done.code, "The push is stopped" in done.text) == (3, True)
+    result = run_hook(with_rule(repository, "block"), program, "pre-push")
+    assert (result.code, "The push is stopped" in result.text) == (3, True)
 
 
 @pytest.mark.slow
@@ -146,9 +146,9 @@ def test_that_nothing_can_be_recorded_is_said(repository, copies, stage):
     program = broken_program(copies, f"faces/git_hook/{module}", CRASHES[module])
     with_rule(repository, "warn")
     (repository.path / ".git" / "vibe-gate" / "state.db").mkdir(parents=True)
-    done = run_hook(repository, program, stage)
-    assert (done.code, "vibe-gate: not recorded: " in done.text) == (0, True)
-    assert "NOT RE" in done.text
+    result = run_hook(repository, program, stage)
+    assert (result.code, "vibe-gate: not recorded: " in result.text) == (0, True)
+    assert "NOT RE" in result.text
 
 
 @pytest.mark.slow
@@ -156,6 +156,6 @@ def test_that_nothing_can_be_recorded_is_said(repository, copies, stage):
 def test_a_hook_that_works_is_not_in_the_way(repository, rule):
     with_rule(repository, rule)
     for stage in STOPPABLE:
-        done = run_hook(repository, ["vibe-gate"], stage)
-        assert done.code == 0, done.text
-        assert "NOT REVIEWED" not in done.text
+        result = run_hook(repository, ["vibe-gate"], stage)
+        assert result.code == 0, result.text
+        assert "NOT REVIEWED" not in result.text

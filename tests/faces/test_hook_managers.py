@@ -37,8 +37,8 @@ def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
 
 
 def gate(repository: Hooked, *argv: str) -> Done:
-    done = vibe_gate(*argv, cwd=repository.path, environ=repository.environ | repository.more)
-    return Done(done.code, done.out + done.err)
+    result = vibe_gate(*argv, cwd=repository.path, environ=repository.environ | repository.more)
+    return Done(result.code, result.out + result.err)
 
 
 def doctor(repository: Hooked) -> tuple[str, str]:
@@ -56,16 +56,16 @@ def set_up(repository: Hooked, manager: Manager) -> str:
     """A repository whose program runs vibe-gate, by what `install git` printed; that text."""
     manager.begin(repository)
     repository.git("add", "-A")
-    done = gate(repository, "install", "git")
-    assert done.code == 2
+    installation = gate(repository, "install", "git")
+    assert installation.code == 2
     assert (
         f"{manager.name} manages the hooks here, and does not run vibe-gate at pre-commit"
-        in done.text
+        in installation.text
     )
-    manager.obey(repository, done.text)
+    manager.obey(repository, installation.text)
     repository.git("add", "-A")
     repository.git("commit", "-q", "--no-verify", "-m", "hooks")
-    return done.text
+    return installation.text
 
 
 @pytest.mark.slow
@@ -73,8 +73,8 @@ def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
     set_up(repository, manager)
     everywhere = f"vibe-gate runs at each of them; {manager.name} manages them"
     assert doctor(repository) == ("ok", everywhere)
-    again = gate(repository, "install", "git")
-    assert (again.code, "manages the hooks. vibe-gate runs at pre-commit, " in again.text) == (
+    second = gate(repository, "install", "git")
+    assert (second.code, "manages the hooks. vibe-gate runs at pre-commit, " in second.text) == (
         0,
         True,
     )
@@ -90,8 +90,10 @@ def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
 
     repository.write(b="an agent's\n")
     for words, variables in ((["--no-verify"], {}), ([], OFF)):
-        done = repository.run("git", "commit", "-a", "-m", "x", *words, CLAUDECODE="1", **variables)
-        assert (done.code, "was not moved: no hook let these commits through" in done.text) == (
+        commit = repository.run(
+            "git", "commit", "-a", "-m", "x", *words, CLAUDECODE="1", **variables
+        )
+        assert (commit.code, "was not moved: no hook let these commits through" in commit.text) == (
             128,
             True,
         )
@@ -100,10 +102,10 @@ def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
     assert doctor(repository) == ("ok", everywhere)
 
     settings = (repository.path / manager.settings).read_bytes()
-    done = gate(repository, "uninstall", "git")
-    assert done.code == 0, done.text
-    assert "Removed from" in done.text
-    assert f"{manager.name} still runs vibe-gate: remove its lines from " in done.text
+    removal = gate(repository, "uninstall", "git")
+    assert removal.code == 0, removal.text
+    assert "Removed from" in removal.text
+    assert f"{manager.name} still runs vibe-gate: remove its lines from " in removal.text
     assert (repository.path / manager.settings).read_bytes() == settings
     assert not (hooks_folder(repository) / "reference-transaction").exists()
     state, sentence = doctor(repository)
@@ -126,29 +128,29 @@ def test_a_program_that_comes_after_install_git_is_told_of_and_nothing_of_ours_i
     assert (
         "not at pre-commit" in sentence or "does not run vibe-gate" in sentence
     ) is not runs_first
-    done = gate(repository, "uninstall", "git")
-    assert done.code == 0, done.text
+    removal = gate(repository, "uninstall", "git")
+    assert removal.code == 0, removal.text
     for folder in {hooks_folder(repository), repository.path / ".git" / "hooks"}:
         texts = {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
         assert [
             name for name, text in texts.items() if "written by `vibe-gate install git`" in text
         ] == []
-        own = [name for name, text in texts.items() if "echo my own" in text]
-        if own:
-            assert own[0] in done.text or "Your hook pre-commit is back." in done.text
+        own_hooks = [name for name, text in texts.items() if "echo my own" in text]
+        if own_hooks:
+            assert own_hooks[0] in removal.text or "Your hook pre-commit is back." in removal.text
 
 
 @pytest.mark.slow
 def test_claude_is_refused_a_way_around_hooks_that_are_managed(repository, manager):
     set_up(repository, manager)
     (hooks_folder(repository) / "reference-transaction").unlink()
-    done = gate(repository, "install", "claude")
-    assert done.code == 0
-    assert "No gate at commits yet" not in done.text
-    assert "reference-transaction" in done.text
+    installation = gate(repository, "install", "claude")
+    assert installation.code == 0
+    assert "No gate at commits yet" not in installation.text
+    assert "reference-transaction" in installation.text
     repository.write(b="an agent's\n")
-    done = repository.run("git", "commit", "-a", "-n", "-m", "x", CLAUDECODE="1")
-    assert "was not moved" in done.text
+    commit = repository.run("git", "commit", "-a", "-n", "-m", "x", CLAUDECODE="1")
+    assert "was not moved" in commit.text
 
 
 @pytest.mark.slow
@@ -183,9 +185,9 @@ def test_husky_of_a_package_in_a_folder_of_a_monorepo(repository):
     (repository.path / "web").mkdir()
     run_manager(repository, "husky", "web/.husky")
     assert repository.git("config", "core.hooksPath") == "web/.husky/_"
-    done = gate(repository, "install", "git")
-    assert ">>web/.husky/$hook" in done.text
-    loop = done.text.partition("commit web/.husky:\n")[2]
+    installation = gate(repository, "install", "git")
+    assert ">>web/.husky/$hook" in installation.text
+    loop = installation.text.partition("commit web/.husky:\n")[2]
     assert repository.run("sh", "-c", loop).code == 0
     assert doctor(repository)[0] == "ok"
     repository.write(b=CONFLICT)
@@ -312,9 +314,9 @@ def test_a_working_tree_in_which_husky_did_not_run_yet_is_told_of(repository):
         "warning",
         "husky has not written its hooks in this working tree, so git runs none",
     )
-    done = gate(repository, "install", "git")
-    assert (done.code, "Run `npx husky` there." in done.text) == (2, True)
-    assert "printf" not in done.text
+    installation = gate(repository, "install", "git")
+    assert (installation.code, "Run `npx husky` there." in installation.text) == (2, True)
+    assert "printf" not in installation.text
 
 
 def test_an_outdated_hook_of_ours_beside_a_framework_is_told_of_and_renewed(repository):
@@ -324,8 +326,8 @@ def test_an_outdated_hook_of_ours_beside_a_framework_is_told_of_and_renewed(repo
         (folder / name).chmod(0o755)
     assert gate(repository, "install", "git").code == 0
     hook = folder / "reference-transaction"
-    whole = hook.read_text()
-    hook.write_text(whole.replace("exit 0", "true; exit 0"))
+    original = hook.read_text()
+    hook.write_text(original.replace("exit 0", "true; exit 0"))
     assert doctor(repository) == ("warning", "husky manages them; outdated: reference-transaction")
     assert gate(repository, "install", "git").code == 0
-    assert hook.read_text() == whole
+    assert hook.read_text() == original

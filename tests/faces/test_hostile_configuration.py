@@ -231,8 +231,8 @@ def outputs_of(repo: Repo, home: Path) -> dict[str, tuple[int, str]]:
     environ = {**repo.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
     outputs = {}
     for command in COMMANDS:
-        done = vibe_gate(*command.split(), cwd=repo.path, environ=environ)
-        outputs[command] = done.code, re.sub(r" +", " ", UNLIKE.sub("_", done.out + done.err))
+        result = vibe_gate(*command.split(), cwd=repo.path, environ=environ)
+        outputs[command] = result.code, re.sub(r" +", " ", UNLIKE.sub("_", result.out + result.err))
     return outputs
 
 
@@ -242,11 +242,11 @@ def test_no_setting_of_the_user_changes_what_is_said(repo: Repo, tmp_path: Path)
         home.mkdir()
         (home / ".gitconfig").write_text(text)
     original = repo.path.rename(tmp_path / "original")
-    both = []
+    outputs = []
     for home in homes:
         shutil.rmtree(repo.path, ignore_errors=True)
         shutil.copytree(original, repo.path, symlinks=True)
-        both.append(outputs_of(repo, home))
-    clean, hostile = both
+        outputs.append(outputs_of(repo, home))
+    clean, hostile = outputs
     assert all(code in (0, 1) for code, _ in clean.values()), clean
     assert hostile == clean

@@ -8,8 +8,12 @@ from vibe_gate.domain.provenance import Commit
 from vibe_gate.faces.action.approvals import Accounts, accounts_of
 
 
-def named(message: str = "", author: str = "", known: dict[str, str] | None = None) -> Accounts:
-    return accounts_of([Commit("a" * 40, "x", author, "noreply@github.com", message)], known or {})
+def find_accounts(
+    message: str = "", author: str = "", logins_by_address: dict[str, str] | None = None
+) -> Accounts:
+    return accounts_of(
+        [Commit("a" * 40, "x", author, "noreply@github.com", message)], logins_by_address or {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -22,12 +26,12 @@ def named(message: str = "", author: str = "", known: dict[str, str] | None = No
     ],
 )
 def test_githubs_own_addresses_name_the_account(address, login, number):
-    for part, found in {
-        "wrote one of the commits": named(author=address),
-        "a co-author": named(f"Fix\n\nCo-authored-by: Bob <{address}>"),
+    for part, accounts in {
+        "wrote one of the commits": find_accounts(author=address),
+        "a co-author": find_accounts(f"Fix\n\nCo-authored-by: Bob <{address}>"),
     }.items():
-        assert found.logins[login] == part
-        assert found.ids == ({number: part} if number else {})
+        assert accounts.logins[login] == part
+        assert accounts.ids == ({number: part} if number else {})
 
 
 @pytest.mark.parametrize(
@@ -41,10 +45,13 @@ def test_githubs_own_addresses_name_the_account(address, login, number):
     ],
 )
 def test_a_co_author_is_somebody_who_wrote_it(line):
-    assert named(f"Fix\n\n{line}\n", known={"bob@example.org": "bob"}).logins == {
-        "bob": "a co-author"
-    }
+    assert find_accounts(
+        f"Fix\n\n{line}\n", logins_by_address={"bob@example.org": "bob"}
+    ).logins == {"bob": "a co-author"}
 
 
 def test_what_only_speaks_of_a_trailer_is_none():
-    assert named("Say what `Co-authored-by: Bob <bob@users.noreply.github.com>` does").logins == {}
+    assert (
+        find_accounts("Say what `Co-authored-by: Bob <bob@users.noreply.github.com>` does").logins
+        == {}
+    )

@@ -64,13 +64,13 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
             (repo / name).symlink_to(repo.parent if name == "tests" else repo.parent / "test_b.py")
         else:
             (repo / name).write_bytes(text.encode("latin-1"))
-    done = vibe_gate("init", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (
+    result = vibe_gate("init", cwd=repo, environ=environ)
+    assert (result.returncode, result.stdout) == (
         0,
         "".join(f"wrote  {path}\n" for path in [*STARTERS, *SCHEMAS]),
     )
-    assert "vibe-gate config check" in done.stderr
-    assert "No API key: with this gate a review ends as NOT REVIEWED, exit code 3" in done.stderr
+    assert "vibe-gate config check" in result.stderr
+    assert "No API key: with this gate a review ends as NOT REVIEWED, exit code 3" in result.stderr
     added = {path: (repo / path).read_text().removeprefix(text) for path, text in STARTERS.items()}
     assert re.findall('id = "(.*)"', added[CHECKS_PATH]) == [*tools.split(), "lint"]
     assert "".join(re.sub("^# .*", "", text, flags=re.M).strip() for text in added.values()) == ""
@@ -80,11 +80,11 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
 def test_with_checks_only_no_judge_is_asked_and_no_key_is_missed(
     repo: Path, environ: dict[str, str]
 ) -> None:
-    done = vibe_gate("init", "--checks-only", cwd=repo, environ=environ)
-    assert '"asked"' not in done.stderr  # a rubric of judges
+    result = vibe_gate("init", "--checks-only", cwd=repo, environ=environ)
+    assert '"asked"' not in result.stderr  # a rubric of judges
     wrote = [path for path in (*STARTERS, *SCHEMAS) if not path.endswith("/general.toml")]
-    assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in wrote))
-    assert "API key" not in done.stderr
+    assert (result.returncode, result.stdout) == (0, "".join(f"wrote  {path}\n" for path in wrote))
+    assert "API key" not in result.stderr
     assert vibe_gate("config", "check", cwd=repo, environ=environ).stdout.startswith(
         "ok: 1 rubric, 0 judge questions"
     )
@@ -110,8 +110,8 @@ def test_a_gate_of_ones_own_is_left_as_it_is(
     place.parent.mkdir(parents=True)
     place.write_text("schema = 1\n")
     before = contents(repo)
-    done = vibe_gate("init", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (0, f"kept   .vibe-gate/{mine} (already there)\n")
+    result = vibe_gate("init", cwd=repo, environ=environ)
+    assert (result.returncode, result.stdout) == (0, f"kept   .vibe-gate/{mine} (already there)\n")
     assert contents(repo) == before
 
 
@@ -122,13 +122,13 @@ def test_init_completes_what_an_interrupted_one_began_from_any_folder(
     vibe_gate("init", cwd=repo, environ=environ)
     (repo / lost).unlink()
     (repo / "deep").mkdir()
-    done = vibe_gate("init", cwd=repo / "deep", environ=environ)
-    assert f"wrote  {lost}\n" in done.stdout
+    result = vibe_gate("init", cwd=repo / "deep", environ=environ)
+    assert f"wrote  {lost}\n" in result.stdout
     assert (repo / lost).read_text().startswith(STARTERS[lost])
     before = contents(repo)
-    done = vibe_gate("init", cwd=repo, environ=environ)
-    assert (done.returncode, done.stderr) == (0, NOTHING)
-    assert done.stdout.splitlines() == [
+    result = vibe_gate("init", cwd=repo, environ=environ)
+    assert (result.returncode, result.stderr) == (0, NOTHING)
+    assert result.stdout.splitlines() == [
         f"kept   {path} (already there)" for path in [*STARTERS, *SCHEMAS]
     ]
     assert contents(repo) == before
@@ -142,9 +142,9 @@ def test_init_refuses_to_write_through_a_symbolic_link(
     target.mkdir()
     (repo / link).parent.mkdir(exist_ok=True)
     (repo / link).symlink_to(target)
-    done = vibe_gate("init", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{link}: a symbolic link or a file stands where a folder belongs" in done.stderr
+    result = vibe_gate("init", cwd=repo, environ=environ)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"{link}: a symbolic link or a file stands where a folder belongs" in result.stderr
     assert list(target.iterdir()) == []
 
 
@@ -159,15 +159,15 @@ def test_init_does_not_follow_a_dangling_link_in_a_starters_place(
 
 @pytest.mark.slow
 def test_half_a_starter_never_stays_behind(repo: Path, environ: dict[str, str]) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", 'ulimit -f 1; exec "$0" -m vibe_gate init', sys.executable],
         cwd=repo,
         env={**environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 3
-    assert ".vibe-gate/gate.toml could not be written: File too large." in done.stderr
+    assert result.returncode == 3
+    assert ".vibe-gate/gate.toml could not be written: File too large." in result.stderr
     assert contents(repo) == {}
 
 
@@ -178,19 +178,19 @@ def test_init_offers_lines_for_agents_where_nothing_tells_them_of_the_gate(
     repo, environ, agents_file, offered
 ):
     (repo / "AGENTS.md").write_text(agents_file)
-    done = vibe_gate("init", cwd=repo, environ=environ)
-    assert ("Append these lines to AGENTS.md" in done.stderr) is offered
+    result = vibe_gate("init", cwd=repo, environ=environ)
+    assert ("Append these lines to AGENTS.md" in result.stderr) is offered
 
 
 def test_init_waits_for_no_pipe_in_the_place_of_a_file_for_agents(repo, environ):
     os.mkfifo(repo / "AGENTS.md")
-    done = vibe_gate("init", cwd=repo, environ=environ)
-    assert "Append these lines to AGENTS.md" in done.stderr
+    result = vibe_gate("init", cwd=repo, environ=environ)
+    assert "Append these lines to AGENTS.md" in result.stderr
 
 
 def test_the_lines_for_agents_are_a_paragraph_of_their_own(repo, environ):
-    done = vibe_gate("init", cwd=repo, environ=environ)
-    paragraphs = done.stderr.split("\n\n")
+    result = vibe_gate("init", cwd=repo, environ=environ)
+    paragraphs = result.stderr.split("\n\n")
     (lines,) = [text for text in paragraphs if text.startswith("## vibe-gate\n")]
     assert lines.splitlines()[-1].startswith("- Do not edit .vibe-gate/")
 
@@ -209,5 +209,5 @@ def test_the_review_that_init_proposes_works_in_a_history_of_any_length(
         git(young, "commit", "-q", "-m", f"commit {number}")
     proposed = f"vibe-gate review{change} --definitions worktree\n"
     assert proposed in vibe_gate("init", "--checks-only", cwd=young, environ=environ).stderr
-    done = vibe_gate(*proposed.split()[1:], cwd=young, environ=environ)
-    assert done.returncode == 0, done.stderr
+    review = vibe_gate(*proposed.split()[1:], cwd=young, environ=environ)
+    assert review.returncode == 0, review.stderr

@@ -44,9 +44,9 @@ def ask(repo: Path, environ: dict[str, str]):
     git(repo, "add", "src")
 
     def run(*argv: str) -> str:
-        done = vibe_gate(*argv, cwd=repo, environ=environ)
-        assert done.code in (0, 1), done.err
-        return done.out
+        result = vibe_gate(*argv, cwd=repo, environ=environ)
+        assert result.code in (0, 1), result.err
+        return result.out
 
     return run
 
@@ -69,21 +69,21 @@ def written(page: str) -> list[list[object]]:
 @pytest.mark.slow  # a review and four pages
 def test_a_page_in_the_store_has_the_prompt_and_one_elsewhere_the_turn_alone(ask, repo, tmp_path):
     ask("review", "--staged", "--no-judge", "--html", str(tmp_path / "first.html"))
-    kept = Path(ask("report").strip()).read_text()
-    assert written(kept) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]]
-    shown = html.fromstring(kept).get_element_by_id("w-1")
-    assert "Claude Code, turn 1" in shown.text_content() and SESSION in shown.text_content()
-    (prompt,) = shown.xpath("pre")
+    stored_page = Path(ask("report").strip()).read_text()
+    assert written(stored_page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]]
+    section = html.fromstring(stored_page).get_element_by_id("w-1")
+    assert "Claude Code, turn 1" in section.text_content() and SESSION in section.text_content()
+    (prompt,) = section.xpath("pre")
     assert prompt.text.startswith(
         "Write the prices down.\n\n</script><script>alert(1)</script> ⟦U+202E⟧"
     )
     away = ask("report", "-o", "-")
     assert away == (tmp_path / "first.html").read_text()
-    assert written(away) == written(kept) and "made without the prompts" in away
+    assert written(away) == written(stored_page) and "made without the prompts" in away
     assert "prices" not in away.replace(str(repo), "") and "alert(1)" not in away
-    assert ask("report", "-o", "-", "--prompts") == kept
+    assert ask("report", "-o", "-", "--prompts") == stored_page
     commit(repo)
-    assert Path(ask("report").strip()).read_text() == kept
+    assert Path(ask("report").strip()).read_text() == stored_page
 
 
 @pytest.mark.slow  # a review and two pages
@@ -109,10 +109,10 @@ def test_a_page_tells_who_wrote_staged_lines_after_the_index_changed_or_says_tha
 
 def test_a_page_that_leaves_has_no_conversation_that_was_shown_a_prompt(tmp_path):
     bundle = read_bundle(write(tmp_path, shown={"prompt": "private"}))
-    away, kept = (page_of(bundle, None, prompts=prompts) for prompts in (None, True))
+    away, stored_page = (page_of(bundle, None, prompts=prompts) for prompts in (None, True))
     words = "Is every type right?"
     assert (
-        words in events_of(kept)
+        words in events_of(stored_page)
         and words not in events_of(away)
         and "because it has prompts" in away
     )
@@ -144,8 +144,8 @@ def test_prompts_leave_the_clone_only_if_the_committed_gate_says_redacted(repo, 
 
 def test_a_captured_session_leads_to_its_lines_of_head(ask, repo):
     head = commit(repo)
-    shown = ask("sessions", "show", SESSION)
-    assert f"  Write {repo}/src/price.py\n  at HEAD: src/price.py:1-2  {head[:12]}\n" in shown
+    output = ask("sessions", "show", SESSION)
+    assert f"  Write {repo}/src/price.py\n  at HEAD: src/price.py:1-2  {head[:12]}\n" in output
     (turn,) = json.loads(ask("sessions", "show", SESSION, "--json"))["turns"]
     assert turn["lines"] == [
         {"turn": 1, "path": "src/price.py", "line": 1, "end_line": 2, "commit": head}

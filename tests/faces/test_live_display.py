@@ -106,12 +106,12 @@ def told_lines(output: str) -> list[str]:
 def test_on_a_terminal_one_line_is_rewritten_and_nothing_of_it_stays(suite):
     """A small terminal: pytest writes in its last row, and its own lines stay whole."""
     screen = run_on_terminal(suite.path, LIVE, rows=5)
-    drawn = "\n".join(screen.below_cursor)
-    assert "  test_two_at_once · fixer: Write src/load.py · " in drawn
+    display = "\n".join(screen.below_cursor)
+    assert "  test_two_at_once · fixer: Write src/load.py · " in display
     assert re.search(
-        r"test_two_at_once · fixer.* · 4 answers · [\d,]+ tokens · \$0\.\d{4}$", drawn, re.M
+        r"test_two_at_once · fixer.* · 4 answers · [\d,]+ tokens · \$0\.\d{4}$", display, re.M
     )
-    assert "test_blocking · fixer: Write src/load.py · 1 answer · " in drawn
+    assert "test_blocking · fixer: Write src/load.py · 1 answer · " in display
     assert "src/load.py" not in screen.text() and "printed by" not in screen.text()
     assert re.search(r"^test_suite.py \.\. +\[100%\]$", screen.text(), re.M)
     assert screen.has_colour
@@ -160,11 +160,11 @@ def test_the_controller_of_workers_has_a_line_for_each_test_that_ended(suite):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "told"), [(["-s"], ENDS), (["-q"], []), (["-q", "-n2"], [])], ids=lambda _: ""
+    ("arguments", "expected"), [(["-s"], ENDS), (["-q"], []), (["-q", "-n2"], [])], ids=lambda _: ""
 )
-def test_with_capture_off_a_line_at_the_end_of_a_test_and_quiet_none(suite, arguments, told):
+def test_with_capture_off_a_line_at_the_end_of_a_test_and_quiet_none(suite, arguments, expected):
     screen = run_on_terminal(suite.path, LIVE, *arguments, rows=60)
-    assert (told_lines(screen.text()), screen.below_cursor) == (told, [])
+    assert (told_lines(screen.text()), screen.below_cursor) == (expected, [])
 
 
 @pytest.mark.slow
@@ -209,11 +209,11 @@ def test_no_place(vibe, vibe_repo):
 
 def test_an_agent_that_had_no_time_or_no_place_fails_with_what_to_do(suite):
     suite.makepyfile(test_suite=SHORT)
-    told = run_in_pipe(suite, LIVE)
-    assert re.search(r"AgentFailed: .*before the agent", told)
-    assert re.search(r"StorageError: Unrecorded: \.vibe-artifacts is not a directory", told)
-    assert not re.search(r"fixer ·\s*$", told, re.M)
-    assert "cannot be opened" not in told
+    output = run_in_pipe(suite, LIVE)
+    assert re.search(r"AgentFailed: .*before the agent", output)
+    assert re.search(r"StorageError: Unrecorded: \.vibe-artifacts is not a directory", output)
+    assert not re.search(r"fixer ·\s*$", output, re.M)
+    assert "cannot be opened" not in output
 
 
 class Written:

@@ -31,9 +31,9 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Faces:
 )
 def test_what_was_not_reviewed_is_green_nowhere_and_the_page_says_what_it_is(name, faces):
     """`python tests/faces/record_not_reviewed.py` writes the page's table anew."""
-    made, green = row(name, STATES[name], faces)
+    line, green = row(name, STATES[name], faces)
     assert not green
-    assert made in PAGE.read_text().splitlines()
+    assert line in PAGE.read_text().splitlines()
 
 
 def test_the_page_has_no_other_states():
@@ -57,8 +57,8 @@ def test_the_page_has_no_other_states():
 def test_strict_stops_a_commit_that_was_not_reviewed(name, faces):
     state = STATES[name]
     with answering(*state.steps, repeat_last=True) as model:
-        seen = faces.commit(state, model, faces.local(state, model), strict=True)
-    assert seen.code == 1 and "PASS" not in seen.text
+        commit = faces.commit(state, model, faces.local(state, model), strict=True)
+    assert commit.code == 1 and "PASS" not in commit.text
 
 
 @pytest.mark.slow
@@ -66,14 +66,16 @@ def test_a_persons_commit_says_of_unasked_questions_that_only_checks_passed_and_
     faces,
 ):
     with answering(ApiError(401), repeat_last=True) as model:
-        here = faces.local(UNANSWERED, model)
-        seen = faces.commit(UNANSWERED, model, here, by="person")
-        assert (seen.code, seen.text) == (0, "")
-        shown = here.run("vibe-gate", "bundles", "show").text
-        assert "PASS (checks only) · 1 question not asked: no sign of an AI agent" in shown
+        repository = faces.local(UNANSWERED, model)
+        commit = faces.commit(UNANSWERED, model, repository, by="person")
+        assert (commit.code, commit.text) == (0, "")
+        output = repository.run("vibe-gate", "bundles", "show").text
+        assert "PASS (checks only) · 1 question not asked: no sign of an AI agent" in output
         always = '[hooks.pre-commit]\njudge = "always"\n'
-        seen = faces.commit(UNANSWERED, model, faces.local(UNANSWERED, model, always), by="person")
-    assert seen.line == "NOT REVIEWED. The commit goes through; CI will block it."
+        commit = faces.commit(
+            UNANSWERED, model, faces.local(UNANSWERED, model, always), by="person"
+        )
+    assert commit.line == "NOT REVIEWED. The commit goes through; CI will block it."
 
 
 def test_where_only_questions_are_left_out_and_no_check_ran_nothing_is_said_to_pass(faces):
@@ -82,7 +84,7 @@ def test_where_only_questions_are_left_out_and_no_check_ran_nothing_is_said_to_p
         argv=("HEAD~1", "--no-judge"),
     )
     with answering() as model:
-        here = faces.local(state, model)
-        assert faces.commit(state, model, here, by="person").code == 0
-        seen = faces.review(state, model, here)
-    assert (seen.code, seen.line) == (0, "NOTHING REVIEWED · 1 question not asked: --no-judge")
+        repository = faces.local(state, model)
+        assert faces.commit(state, model, repository, by="person").code == 0
+        review = faces.review(state, model, repository)
+    assert (review.code, review.line) == (0, "NOTHING REVIEWED · 1 question not asked: --no-judge")

@@ -17,16 +17,16 @@ UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]")
 """What no line for people may hold, whoever wrote it."""
 
 
-def assert_answered(done: Done) -> None:
+def assert_answered(result: Done) -> None:
     """An answer without what a terminal would obey; of a replay without a key, that nothing was
     replayed.
     """
-    assert "this is a bug" not in done.err
-    assert "Traceback" not in done.err
-    assert done.code in ((3,) if "replay" in done.args else (0, 1)), (
-        f"{done.args}: {done.code} {done.err}"
+    assert "this is a bug" not in result.err
+    assert "Traceback" not in result.err
+    assert result.code in ((3,) if "replay" in result.args else (0, 1)), (
+        f"{result.args}: {result.code} {result.err}"
     )
-    assert not UNSAFE.search(done.out + done.err), repr(UNSAFE.search(done.out + done.err))
+    assert not UNSAFE.search(result.out + result.err), repr(UNSAFE.search(result.out + result.err))
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def test_no_author_of_a_commit_without_a_date_is_called_a_person(
     odd: tuple[Repo, list[str]],
 ) -> None:
     repo, _ = odd
-    done = vibe_gate("blame", "odd.py", "--json", cwd=repo.path, environ=repo.environ)
-    assert {line["by"] for line in done.json["lines"]} == {"unknown"}
+    result = vibe_gate("blame", "odd.py", "--json", cwd=repo.path, environ=repo.environ)
+    assert {line["by"] for line in result.json["lines"]} == {"unknown"}
 
 
 @pytest.mark.parametrize("form", WORST)
@@ -101,8 +101,8 @@ def test_a_push_of_an_odd_commit_is_reviewed(
     write_odd_history(repo.git, repo.write, "odd.py", [form])
     row = f"refs/heads/main {repo.git('rev-parse', 'HEAD')} refs/heads/main {base}\n"
     push = ("hook", "pre-push", "origin", "../o.git")
-    done = vibe_gate(*push, cwd=repo.path, environ=environ, stdin=row.encode())
-    assert "this is a bug" not in done.err + done.out
-    assert "older than the gate" not in done.out
-    assert done.code == 1
-    assert "AKIA" in done.out
+    result = vibe_gate(*push, cwd=repo.path, environ=environ, stdin=row.encode())
+    assert "this is a bug" not in result.err + result.out
+    assert "older than the gate" not in result.out
+    assert result.code == 1
+    assert "AKIA" in result.out

@@ -97,37 +97,41 @@ def checked(repo: Path) -> str:
     return run.run_id
 
 
-def told(span: Any) -> dict[str, Any]:
+def attributes_of(span: Any) -> dict[str, Any]:
     """Attributes by name."""
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
+    return {
+        attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
+        for attribute in span.attributes
+    }
 
 
-def named(spans: list[Span], name: str) -> Span:
-    (found,) = (span for span in spans if span.name == name)
-    return found
+def find_span(spans: list[Span], name: str) -> Span:
+    (match,) = (span for span in spans if span.name == name)
+    return match
 
 
 def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and_without_contents(
     bundles, repo, collector
 ):
     run_id = write(repo).name
-    done = bundles(
+    export = bundles(
         repo, "export", "--otlp", collector.url, OTEL_EXPORTER_OTLP_HEADERS="x-api-key=k%201"
     )
-    assert (done.code, done.err) == (0, "")
-    assert done.out == f"{collector.url}/v1/traces: 1 run, {len(collector.spans)} spans.\n"
+    assert (export.code, export.err) == (0, "")
+    assert export.out == f"{collector.url}/v1/traces: 1 run, {len(collector.spans)} spans.\n"
     ((path, headers, request),) = collector.received
     assert (path, headers["x-api-key"], headers["content-type"]) == (
         "/v1/traces",
         "k 1",
         "application/x-protobuf",
     )
-    assert told(request.resource_spans[0].resource)["service.name"] == "vibe-gate"
+    assert attributes_of(request.resource_spans[0].resource)["service.name"] == "vibe-gate"
     spans = collector.spans
     trace = hashlib.sha256(run_id.encode()).digest()[:16]
     assert {span.trace_id for span in spans} == {trace}
     run, judge, turn = (
-        named(spans, one) for one in ("invoke_workflow review", "judge judge-quality", "agent fix")
+        find_span(spans, name)
+        for name in ("invoke_workflow review", "judge judge-quality", "agent fix")
     )
     assert (run.parent_span_id, judge.parent_span_id, turn.parent_span_id) == (
         b"",
@@ -136,20 +140,24 @@ def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and
     )
     assert [link.span_id for link in turn.links] == [judge.span_id]
     assert (
-        told(judge)["vibe_gate.outcome"] == "fail" and judge.status.code == Status.STATUS_CODE_UNSET
+        attributes_of(judge)["vibe_gate.outcome"] == "fail"
+        and judge.status.code == Status.STATUS_CODE_UNSET
     )
     verdict = {"vibe_gate.outcome": "fail", "vibe_gate.exit_code": 1, "vcs.ref.head.revision": KEY}
     verdict |= dict.fromkeys(("gen_ai.workflow.name", "gen_ai.agent.name"), "review")
-    assert verdict.items() <= told(run).items()
-    assert told(run)["vibe_gate.cost.usd"] > 0 and run.status.code == Status.STATUS_CODE_UNSET
-    criteria = [told(event) for event in run.events]
-    assert ("quality/types", "fail") in [
-        (one["gen_ai.evaluation.name"], one["gen_ai.evaluation.score.label"]) for one in criteria
-    ]
-    asked = named(spans, "invoke_agent judge-quality")
+    assert verdict.items() <= attributes_of(run).items()
     assert (
-        asked.parent_span_id == judge.span_id
-        and asked.start_time_unix_nano < asked.end_time_unix_nano
+        attributes_of(run)["vibe_gate.cost.usd"] > 0 and run.status.code == Status.STATUS_CODE_UNSET
+    )
+    criteria = [attributes_of(event) for event in run.events]
+    assert ("quality/types", "fail") in [
+        (criterion["gen_ai.evaluation.name"], criterion["gen_ai.evaluation.score.label"])
+        for criterion in criteria
+    ]
+    agent_span = find_span(spans, "invoke_agent judge-quality")
+    assert (
+        agent_span.parent_span_id == judge.span_id
+        and agent_span.start_time_unix_nano < agent_span.end_time_unix_nano
     )
     expected = {
         "gen_ai.usage.input_tokens": 900,
@@ -158,22 +166,22 @@ def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and
     }
     expected |= {"gen_ai.usage.cache_read.input_tokens": 400}  # its total does not tell
     expected |= {"gen_ai.request.model": "claude-sonnet-5", "gen_ai.provider.name": "anthropic"}
-    assert expected.items() <= told(asked).items()
-    request_of_judge = next(span for span in spans if span.parent_span_id == asked.span_id)
+    assert expected.items() <= attributes_of(agent_span).items()
+    request_of_judge = next(span for span in spans if span.parent_span_id == agent_span.span_id)
     assert (request_of_judge.name, request_of_judge.kind) == (
         "chat claude-sonnet-5",
         Span.SPAN_KIND_CLIENT,
     )
-    assert told(request_of_judge)["gen_ai.response.id"] == "m1"
+    assert attributes_of(request_of_judge)["gen_ai.response.id"] == "m1"
     calls = [span for span in spans if span.name.startswith("execute_tool")]
-    assert [told(call)["vibe_gate.tool.state"] for call in calls] == [
+    assert [attributes_of(call)["vibe_gate.tool.state"] for call in calls] == [
         *["completed"] * 3,
         "failed",
         "denied",
     ]
     assert (
         calls[3].status.code == Status.STATUS_CODE_ERROR
-        and told(calls[3])["error.type"] == "failed"
+        and attributes_of(calls[3])["error.type"] == "failed"
     )
     everything = str(request)
     assert not any(
@@ -183,7 +191,7 @@ def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and
     conventions = "".join(
         map(inspect.getsource, (gen_ai_attributes, vcs_attributes, error_attributes))
     )
-    used = {one.key for span in (*spans, *run.events) for one in span.attributes}
+    used = {attribute.key for span in (*spans, *run.events) for attribute in span.attributes}
     assert [
         name
         for name in used
@@ -198,9 +206,9 @@ def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(
     first = checked(repo)
     old = repo / ".vibe-artifacts" / KEY / "20260102T030405678Z-fde914e0"
     shutil.copytree(GOLDEN, old)  # of the first version of the format
-    done = bundles(repo, "export", "--all", "--otlp", "../a.json", "--json")
-    assert (done.code, done.err) == (0, "")
-    assert (done.json["file"], done.json["runs"]) == ("../a.json", 3)
+    export = bundles(repo, "export", "--all", "--otlp", "../a.json", "--json")
+    assert (export.code, export.err) == (0, "")
+    assert (export.json["file"], export.json["runs"]) == ("../a.json", 3)
     assert bundles(repo, "export", "--all", "--otlp", "../b.json").code == 0
     lines = (tmp_path / "a.json").read_bytes()
     assert lines == (tmp_path / "b.json").read_bytes() and lines.count(b"\n") == 3
@@ -219,7 +227,7 @@ def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(
     assert sent == [
         (span["traceId"], span["spanId"], span.get("parentSpanId", "")) for span in in_file
     ]
-    assert len({one[:2] for one in sent}) == len(sent)  # no two spans have the same ids
+    assert len({row[:2] for row in sent}) == len(sent)  # no two spans have the same ids
     of_first = [
         span
         for span in in_file
@@ -283,8 +291,8 @@ def test_contents_are_there_if_they_are_asked_for_and_a_span_has_so_much_of_them
 @pytest.mark.slow
 def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
     write(repo, attack=ATTACK, calls=300)
-    done = bundles(repo, "export", "--otlp", "../a.json")
-    assert (done.code, done.err) == (0, "")
+    export = bundles(repo, "export", "--otlp", "../a.json")
+    assert (export.code, export.err) == (0, "")
     lines = (tmp_path / "a.json").read_text().splitlines()
     assert len(lines) > 1 and all(json.loads(line) for line in lines)
     names = [part for line in lines for part in line.split('"stringValue":')[1:]]
@@ -300,14 +308,16 @@ def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
     run.close()
     turn = run.directory / "nodes" / "a" / "turn-001"
     turn.mkdir(parents=True)
-    said = r'"message_id":"\ud800","model":"\ud800","tool":"\ud800","content":"\ud800","role":"assistant"'
+    message_fields = r'"message_id":"\ud800","model":"\ud800","tool":"\ud800","content":"\ud800","role":"assistant"'
     usage = '{"seq":1,"ts":99999999999999999999,"type":"usage","tokens":{"input":99999999999999999999,"output":-1},'
     usage += '"waits":[[4,99999999999999999999]]}'
-    (turn / "events.ndjson").write_text(f'{{"seq":0,"ts":-5,"type":"message",{said}}}\n{usage}\n')
+    (turn / "events.ndjson").write_text(
+        f'{{"seq":0,"ts":-5,"type":"message",{message_fields}}}\n{usage}\n'
+    )
     hook = r'"hook":"PreToolUse","tool_use_id":"\ud800","tool_name":"\ud800","parent_tool_use_id":"\ud800"'
     (turn / "hooks.ndjson").write_text(f'{{"seq":0,"ts":-5,{hook}}}\n')
-    done = bundles(repo, "export", run.run_id, "--otlp", "../b.json", "--contents")
-    assert (done.code, done.err) == (0, "")
+    export = bundles(repo, "export", run.run_id, "--otlp", "../b.json", "--contents")
+    assert (export.code, export.err) == (0, "")
     assert (
         '{"key":"vibe_gate.waited_ms","value":{"intValue":"9223372036854775807"}}'
         in (tmp_path / "b.json").read_text()
@@ -323,18 +333,22 @@ REFUSALS = [
 def test_an_endpoint_that_does_not_take_it_is_a_sentence_and_exit_3(bundles, repo, collector):
     checked(repo)
     for collector.status, reason in REFUSALS:
-        done = bundles(repo, "export", "--otlp", f"{collector.url}/base?key=hidden")
-        assert (done.code, done.out) == (3, "")
-        assert done.err.startswith(
+        export = bundles(repo, "export", "--otlp", f"{collector.url}/base?key=hidden")
+        assert (export.code, export.out) == (3, "")
+        assert export.err.startswith(
             f"vibe-gate: A run could not be sent to {collector.url}/base/v1/traces: "
         )
-        assert (reason in done.err, "hidden" in done.err) == (True, False), done.err
+        assert (reason in export.err, "hidden" in export.err) == (True, False), export.err
     with Collector() as closed:
         url = closed.url
-    done = bundles(
+    export = bundles(
         repo, "export", "--otlp", f"{url}?key=hidden", OTEL_EXPORTER_OTLP_TRACES_TIMEOUT="0.1"
     )
-    assert (done.code, "could not be sent" in done.err, "hidden" in done.err) == (3, True, False)
+    assert (export.code, "could not be sent" in export.err, "hidden" in export.err) == (
+        3,
+        True,
+        False,
+    )
 
 
 USAGE = [
@@ -354,9 +368,11 @@ USAGE = [
 def test_what_cannot_be_meant_is_exit_2(bundles, repo):
     checked(repo)
     (repo / "there.json").touch()
-    for target, why in USAGE:
-        done = bundles(repo, "export", "--otlp", target)
-        assert (done.code, why in done.err, "secret" in done.err) == (2, True, False), done.err
+    for target, sentence in USAGE:
+        export = bundles(repo, "export", "--otlp", target)
+        assert (export.code, sentence in export.err, "secret" in export.err) == (2, True, False), (
+            export.err
+        )
     assert bundles(repo, "export", "--otlp", "a.json", "-o", "b.tar.xz").code == 2
     assert bundles(repo, "export", "--contents").code == 2
     run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {})
@@ -376,8 +392,8 @@ def test_a_damaged_or_foreign_run_is_exit_5_and_leaves_no_file(bundles, repo, co
     log = run.directory / "nodes/judge-quality/turn-001/events.ndjson"
     log.write_bytes(log.read_bytes().replace(b"1200", b"1201"))
     for target in ("a.json", collector.url):
-        done = bundles(repo, "export", "--otlp", target)
-        assert (done.code, "changed after sealing" in done.err) == (5, True), done.err
+        export = bundles(repo, "export", "--otlp", target)
+        assert (export.code, "changed after sealing" in export.err) == (5, True), export.err
     assert not [*repo.glob("a.json*")] and not collector.received
 
 
@@ -388,7 +404,7 @@ def test_without_the_extra_a_sentence_names_it(repo, environ, tmp_path):
     (tmp_path / "without" / "opentelemetry").mkdir(parents=True)
     (tmp_path / "without" / "opentelemetry" / "__init__.py").touch()
     path = f"{tmp_path / 'without'}:{Path(__file__).parents[2]}"
-    done = started(
+    export = started(
         "bundles", "export", "--otlp", "a.json", cwd=repo, environ={**environ, "PYTHONPATH": path}
     )
-    assert done.code == 2 and "pip install 'vibe-gate[otlp]'" in done.err
+    assert export.code == 2 and "pip install 'vibe-gate[otlp]'" in export.err

@@ -40,35 +40,39 @@ def fail(gated: Gated, text: str = BAD) -> list[str]:
 
 def overridden(gated: Gated, name: str, reason: str = "the marker is meant") -> dict[str, Any]:
     """The review after an override until SOON."""
-    done = gated.run("override", name, "--reason", reason, "--expires", SOON)
-    assert done.code == 0, done.err
+    result = gated.run("override", name, "--reason", reason, "--expires", SOON)
+    assert result.code == 0, result.err
     return gated.review("--staged")
 
 
 def criterion(summary, name):
     return next(
-        one for rubric in summary["rubrics"] for one in rubric["criteria"] if one["id"] == name
+        entry
+        for rubric in summary["rubrics"]
+        for entry in rubric["criteria"]
+        if entry["id"] == name
     )
 
 
 def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
     [name] = fail(gated)
-    done = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
+    result = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
     assert (
         f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
-        in done.out
+        in result.out
     )
-    assert "(Covers this line of text wherever it stands in the file.)" in done.out
+    assert "(Covers this line of text wherever it stands in the file.)" in result.out
     summary = gated.review("--staged")
     assert (summary["exit_code"], summary["outcome"]) == (0, "pass")
-    told = f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
+    sentence = f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
     assert criterion(summary, "no-todo")["outcome"] == "fail"
-    assert criterion(summary, "no-todo")["reason"].startswith(told)
+    assert criterion(summary, "no-todo")["reason"].startswith(sentence)
     assert [
-        (finding["level"], finding["message"].startswith(told)) for finding in summary["findings"]
+        (finding["level"], finding["message"].startswith(sentence))
+        for finding in summary["findings"]
     ] == [("notice", True)]
     screen = gated.run("review", "--staged")
-    assert told in screen.out
+    assert sentence in screen.out
 
 
 def test_the_receipt_says_who_let_it_pass_verify_shows_it_and_the_bundle_carries_a_remark(gated):
@@ -78,8 +82,8 @@ def test_the_receipt_says_who_let_it_pass_verify_shows_it_and_the_bundle_carries
     assert "the marker is meant" in (bundle / "annotations.ndjson").read_text()
     assert gated.run("bundles", "verify").code == 0
     gated.git("commit", "-q", "-m", "Change")
-    said = {"finding": name, "reason": "the marker is meant", "by": "Ada <ada@example.org>"}
-    assert predicate(gated.bundles()[-1])["waivers"] == [said | {"expires": SOON, "local": True}]
+    waiver = {"finding": name, "reason": "the marker is meant", "by": "Ada <ada@example.org>"}
+    assert predicate(gated.bundles()[-1])["waivers"] == [waiver | {"expires": SOON, "local": True}]
     code, [row] = gated.verify()
     assert (code, row["status"]) == (0, "overridden")
     assert row["why"] == f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
@@ -108,9 +112,9 @@ def recorded(gated: Gated, name: str, **other: Any) -> None:
 def test_an_expired_override_has_no_effect_and_is_told(gated):
     [name] = fail(gated)
     recorded(gated, name, expires=date(2026, 1, 1))
-    done = gated.run("review", "--staged")
-    assert done.code == 1
-    assert f"The override of {name} by Ada <ada@example.org> expired on 2026-01-01." in done.out
+    result = gated.run("review", "--staged")
+    assert result.code == 1
+    assert f"The override of {name} by Ada <ada@example.org> expired on 2026-01-01." in result.out
 
 
 def test_one_finding_overridden_for_thirty_days_leaves_the_others_blocking(gated):
@@ -146,8 +150,8 @@ def test_a_change_of_the_gate_can_be_approved_until_it_changes_again(gated):
     gated.write(".vibe-gate/rubrics/tidy.toml", softer)
     gated.git("add", "-A")
     assert gated.review("--staged")["exit_code"] == 4
-    done = gated.run("override", "policy", "--reason", "agreed in the meeting")
-    assert "changes of .vibe-gate/rubrics/tidy.toml" in done.out
+    result = gated.run("override", "policy", "--reason", "agreed in the meeting")
+    assert "changes of .vibe-gate/rubrics/tidy.toml" in result.out
     summary = gated.review("--staged")
     assert summary["exit_code"] == 0
     assert any("agreed in the meeting" in finding["message"] for finding in summary["findings"])
@@ -171,35 +175,35 @@ def test_an_agent_is_refused_with_a_sentence_and_in_the_state_ignored(gated):
             "cursoragent@cursor.com is Cursor",
         ),
     ):
-        done = gated.run(command, name, "--reason", "trust me", **environment)
-        assert done.code == 2
-        assert f"Only a person can accept a finding, and {sign}" in done.err
+        result = gated.run(command, name, "--reason", "trust me", **environment)
+        assert result.code == 2
+        assert f"Only a person can accept a finding, and {sign}" in result.err
     recorded(gated, name, email="cursoragent@cursor.com")
     assert gated.review("--staged")["exit_code"] == 1
 
 
 def labelled(gated: Gated) -> list[tuple[str, bool, str, str]]:
     return [
-        (one.finding, one.right, one.reason, one.source)
-        for one in open_state(gated.path / ".git").labels.all()
+        (label.finding, label.right, label.reason, label.source)
+        for label in open_state(gated.path / ".git").labels.all()
     ]
 
 
 def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
     [name] = fail(gated)
-    done = gated.run("label", name[:6], "wrong", "--reason", "a marker  of the format")
-    assert (done.code, done.err) == (0, "")
+    result = gated.run("label", name[:6], "wrong", "--reason", "a marker  of the format")
+    assert (result.code, result.err) == (0, "")
     assert (
-        done.out.splitlines()[0]
+        result.out.splitlines()[0]
         == f"{name} is labelled wrong by Ada <ada@example.org>: a marker of the format"
     )
     assert gated.review("--staged")["exit_code"] == 1
-    [one] = open_state(gated.path / ".git").labels.all()
-    found = gated.review("--staged")["rubrics"][0]
-    assert (one.rubric, one.criterion, one.digest, one.model) == (
+    [label] = open_state(gated.path / ".git").labels.all()
+    rubric = gated.review("--staged")["rubrics"][0]
+    assert (label.rubric, label.criterion, label.digest, label.model) == (
         "tidy",
         "no-todo",
-        found["digest"],
+        rubric["digest"],
         "",
     )
     assert gated.run("label", name, "right").out.startswith(
@@ -222,8 +226,8 @@ def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
         ),
         (["remove", name], {"CLAUDECODE": "1"}, "Only a person can label a finding"),
     ):
-        done = gated.run("label", *argv, **environment)
-        assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
+        result = gated.run("label", *argv, **environment)
+        assert (result.code, sentence in result.err) == (2, True), (argv, result.err)
     assert gated.run("label", "remove", name[:4]).out == f"{name} is not labelled any more.\n"
     assert gated.run("label", "list").out == "No labels in this clone.\n"
     assert (
@@ -237,21 +241,21 @@ def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
 
 def test_who_lets_a_finding_pass_may_say_whether_it_is_wrong_and_no_answer_is_no_label(gated):
     [name] = fail(gated)
-    said = ("--reason", "meant")
-    assert gated.run("override", name, *said).code == 0
+    reason = ("--reason", "meant")
+    assert gated.run("override", name, *reason).code == 0
     assert labelled(gated) == []
-    done = gated.run("override", name, *said, "--wrong")
+    result = gated.run("override", name, *reason, "--wrong")
     assert (
-        done.out.splitlines()[-1]
+        result.out.splitlines()[-1]
         == f"{name} is labelled wrong: `vibe-gate stats` and `calibrate` count it."
     )
     assert labelled(gated) == [(name, False, "meant", "override")]
-    assert gated.run("suppress", name, *said, "--accepted").code == 0
+    assert gated.run("suppress", name, *reason, "--accepted").code == 0
     assert labelled(gated) == [(name, True, "meant", "override")]
     for argv in (("override", "policy"), ("suppress", "no-todo:src/**")):
-        done = gated.run(*argv, *said, "--wrong")
-        assert (done.code, "label one finding" in done.err) == (2, True), done.err
-    code, screen = on_a_terminal(gated.path, gated.environ, "override", name, *said, typed=b"w\n")
+        result = gated.run(*argv, *reason, "--wrong")
+        assert (result.code, "label one finding" in result.err) == (2, True), result.err
+    code, screen = on_a_terminal(gated.path, gated.environ, "override", name, *reason, typed=b"w\n")
     assert (code, "Is the finding wrong, or right and accepted?" in screen) == (0, True)
     assert labelled(gated) == [(name, False, "meant", "override")]
 
@@ -280,30 +284,30 @@ def test_a_labelled_finding_becomes_a_case_that_test_runs(gated):
         (["feed"], {}, "No run found for feed"),
         ([name], {"CLAUDECODE": "1"}, "Only a person can add a finding"),
     ):
-        done = gated.run("cases", "add", *argv, **environment)
-        assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
+        result = gated.run("cases", "add", *argv, **environment)
+        assert (result.code, sentence in result.err) == (2, True), (argv, result.err)
     gated.run("label", name, "right", "--reason", "a\x1b[31m marker")
-    done = gated.run("cases", "add", name[:6])
+    result = gated.run("cases", "add", name[:6])
     folder = f".vibe-gate/cases/no-todo-{name[:8]}"
-    assert done.out.splitlines()[0] == f"{folder}: rubric tidy, expected: no-todo fail"
+    assert result.out.splitlines()[0] == f"{folder}: rubric tidy, expected: no-todo fail"
     written = (gated.path / folder / "case.toml").read_text()
     base, head = gated.git("rev-parse", "HEAD~1"), gated.git("rev-parse", "HEAD")
     assert written.endswith(
         f"# {name} is right, says Ada <ada@example.org>: a\\x1b[31m marker\n"
         f'schema = 1\nrubric = "tidy"\nbase = "{base}"\nhead = "{head}"\n\n[expect]\nno-todo = "fail"\n'
     )
-    done = gated.run("test")
-    assert (done.code, done.out) == (0, f"no-todo-{name[:8]}: ok\n1 case: 1 ok\n"), done.err
-    again = gated.run("cases", "add", name)
-    assert (again.code, "is there already; rename or delete it." in again.err) == (2, True)
+    result = gated.run("test")
+    assert (result.code, result.out) == (0, f"no-todo-{name[:8]}: ok\n1 case: 1 ok\n"), result.err
+    second = gated.run("cases", "add", name)
+    assert (second.code, "is there already; rename or delete it." in second.err) == (2, True)
     gated.run("label", name, "wrong")
     (gated.path / folder).rename(gated.path / ".vibe-gate/cases/right")
     assert gated.run("cases", "add", name, "--patch").code == 0
     assert gated.run("test").code == 1, "the check finds it all the same"
-    whole = ("--expect", "pass", "--expect", "no-tabs=pass")
-    done = gated.run("cases", "add", "HEAD", *whole)
-    assert done.code == 0, done.err
-    whole_folder = done.out.partition(":")[0]
+    expectations = ("--expect", "pass", "--expect", "no-tabs=pass")
+    result = gated.run("cases", "add", "HEAD", *expectations)
+    assert result.code == 0, result.err
+    whole_folder = result.out.partition(":")[0]
     assert 'outcome = "pass"' in (gated.path / whole_folder / "case.toml").read_text()
 
 
@@ -311,11 +315,11 @@ def test_a_case_of_an_uncommitted_change_is_a_patch_without_secrets(gated):
     token = f'KEY = "ghp_{"x7Qm2Rk9" * 4}4fLp"\n'
     [name] = fail(gated, BAD + token)
     gated.git("reset", "-q", "--hard")
-    done = gated.run("cases", "add", name, "--expect", "fail")
-    assert (done.code, "Secrets of the change are replaced in its patch." in done.out) == (
+    result = gated.run("cases", "add", name, "--expect", "fail")
+    assert (result.code, "Secrets of the change are replaced in its patch." in result.out) == (
         0,
         True,
-    ), done.err
+    ), result.err
     folder = gated.path / f".vibe-gate/cases/no-todo-{name[:8]}"
     assert b"x7Qm2Rk9" not in (folder / "change.patch").read_bytes()
     assert f'base = "{gated.first}"\n\n' in (folder / "case.toml").read_text()
@@ -344,14 +348,14 @@ NONSENSE = [
 def test_what_makes_no_sense_is_refused_with_a_sentence(gated):
     [name] = fail(gated)
     for argv, sentence in NONSENSE:
-        done = gated.run("override", *(name if word == "NAME" else word for word in argv))
-        assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
+        result = gated.run("override", *(name if word == "NAME" else word for word in argv))
+        assert (result.code, sentence in result.err) == (2, True), (argv, result.err)
 
 
 def suppressed(gated: Gated, *argv: str) -> None:
     """A suppression, merged: on disk and committed, so that it is at the trusted revision."""
-    done = gated.run("suppress", *argv)
-    assert done.code == 0, done.err
+    result = gated.run("suppress", *argv)
+    assert result.code == 0, result.err
     gated.git("add", "-A")
     assert gated.review("--staged")["exit_code"] == 1
     gated.git("reset", "-q")
@@ -382,13 +386,16 @@ def test_a_pattern_suppresses_what_a_criterion_finds_at_some_paths_only(gated):
 
 
 def test_a_suppression_without_a_gate_or_of_an_unknown_criterion_is_refused(gated):
-    done = gated.run("suppress", "no-todos:src/**", "--reason", "x")
-    assert (done.code, "no criterion 'no-todos'; did you mean 'no-todo'?" in done.err) == (2, True)
-    done = gated.run("suppress", "no-todo:", "--reason", "x")
-    assert (done.code, "no-todo: lacks a glob" in done.err) == (2, True)
+    result = gated.run("suppress", "no-todos:src/**", "--reason", "x")
+    assert (result.code, "no criterion 'no-todos'; did you mean 'no-todo'?" in result.err) == (
+        2,
+        True,
+    )
+    result = gated.run("suppress", "no-todo:", "--reason", "x")
+    assert (result.code, "no-todo: lacks a glob" in result.err) == (2, True)
     gated.git("rm", "-rq", ".vibe-gate")
-    done = gated.run("suppress", "no-todo:src/**", "--reason", "x")
-    assert (done.code, "run `vibe-gate init` first" in done.err) == (2, True)
+    result = gated.run("suppress", "no-todo:src/**", "--reason", "x")
+    assert (result.code, "run `vibe-gate init` first" in result.err) == (2, True)
     assert not (gated.path / ".vibe-gate").exists()
 
 
@@ -435,8 +442,8 @@ def test_an_override_of_a_finding_without_a_line_says_what_it_covers(gated):
     gated.write(".vibe-gate/rubrics/tidy.toml", TIDY + command)
     gated.commit("Lint")
     [name] = fail(gated, CODE + "\n")
-    done = gated.run("override", name, "--reason", "broken")
-    assert "(It quotes no line: whatever lint says there so is covered.)" in done.out
+    result = gated.run("override", name, "--reason", "broken")
+    assert "(It quotes no line: whatever lint says there so is covered.)" in result.out
 
 
 def test_overrides_have_no_effect_on_any_runner_of_ci(gated):
@@ -456,13 +463,13 @@ def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gate
     gated.commit("Suppress")
     gated.write("src/pay.py", CODE.replace("> 0", ">= 0"))
     gated.git("add", "-A")
-    done = gated.run("review", "--staged")
-    assert done.code == 0
+    result = gated.run("review", "--staged")
+    assert result.code == 0
     assert (
         "The suppression of no-todo:src/** suppressed nothing here: is it needed any more?"
-        in done.out
+        in result.out
     )
-    assert "The suppression of no-tabs expired on 2020-01-01 and has no effect." in done.out
+    assert "The suppression of no-tabs expired on 2020-01-01 and has no effect." in result.out
 
 
 MISTAKES = [
@@ -476,10 +483,10 @@ MISTAKES = [
 def test_mistakes_in_the_file_are_told_with_file_and_key(gated):
     for text, sentence in MISTAKES:
         gated.write(".vibe-gate/suppressions.toml", text)
-        done = gated.run("config", "check")
-        assert done.code == 2
-        assert ".vibe-gate/suppressions.toml" in done.out + done.err
-        assert sentence in done.out + done.err
+        result = gated.run("config", "check")
+        assert result.code == 2
+        assert ".vibe-gate/suppressions.toml" in result.out + result.err
+        assert sentence in result.out + result.err
 
 
 def test_suppressing_leaves_comments_and_follows_no_link(gated, tmp_path):

@@ -25,36 +25,38 @@ pytestmark = pytest.mark.slow
 # A recorded run
 
 
-def recorded(made: Project, head: str, *argv: str) -> Project:
+def recorded(project: Project, head: str, *argv: str) -> Project:
     """A clone of the project in which the commit was reviewed."""
-    made.check_out(head)
-    done = vibe_gate(
-        "review", f"{made.main()}...{head}", *argv, cwd=made.checkout, environ=made.environ
+    project.check_out(head)
+    review = vibe_gate(
+        "review", f"{project.main()}...{head}", *argv, cwd=project.checkout, environ=project.environ
     )
-    assert done.code in (0, 1), done.err
-    return made
+    assert review.code in (0, 1), review.err
+    return project
 
 
-def post(made: Project, *argv: str, **more: str) -> Done:
+def post(project: Project, *argv: str, **variables: str) -> Done:
     values = {
-        "GITHUB_TOKEN": made.github.token,
-        "GITHUB_API_URL": made.github.url,
+        "GITHUB_TOKEN": project.github.token,
+        "GITHUB_API_URL": project.github.url,
         "GITHUB_REPOSITORY": events.HOME,
     }
-    return vibe_gate("post", *argv, cwd=made.checkout, environ={**made.environ, **values, **more})
+    return vibe_gate(
+        "post", *argv, cwd=project.checkout, environ={**project.environ, **values, **variables}
+    )
 
 
 @pytest.fixture
-def run(made) -> Project:
-    head = made.branch("topic", **{"src/a.py": todos(2)})
-    made.pull(head)
-    return recorded(made, head)
+def run(project) -> Project:
+    head = project.branch("topic", **{"src/a.py": todos(2)})
+    project.pull(head)
+    return recorded(project, head)
 
 
 def test_the_newest_run_goes_to_the_pull_request_with_its_commit_once_and_to_no_lines(run):
-    done = post(run, "HEAD")
-    assert done.code == 0, done.err
-    assert done.out.startswith("http")
+    result = post(run, "HEAD")
+    assert result.code == 0, result.err
+    assert result.out.startswith("http")
     assert "FAIL" in run.ours[0]
     assert re.search(r"(?m)^  ```diff\n  @@ .*\n(?:  .*\n)*  \+# TODO", run.ours[0])
     assert run.github.review_comments == []
@@ -65,7 +67,7 @@ def test_the_newest_run_goes_to_the_pull_request_with_its_commit_once_and_to_no_
 
 def test_a_persons_token_posts_as_that_person(run):
     assert post(run, GITHUB_TOKEN="", GH_TOKEN=run.github.person("ada")).code == 0
-    assert [one.author for one in run.github.comments] == ["ada"]
+    assert [comment.author for comment in run.github.comments] == ["ada"]
     assert run.github.check_runs == []
 
 
@@ -82,36 +84,38 @@ UNCLEAR = [
 
 
 def test_what_is_not_clear_is_said_and_nothing_is_sent(run):
-    for argv, more, sentence in UNCLEAR:
-        done = post(run, *argv, **more)
-        assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
+    for argv, variables, sentence in UNCLEAR:
+        result = post(run, *argv, **variables)
+        assert (result.code, sentence in result.err) == (2, True), (argv, result.err)
     assert run.github.requests == 0
 
 
 def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
     config = run.checkout / ".git" / "config"
-    own = config.read_text().split("[remote")[0]
-    config.write_text(f'{own}[remote "origin"]\n\turl = git@github.com:{events.HOME}.git\n')
+    own_lines = config.read_text().split("[remote")[0]
+    config.write_text(f'{own_lines}[remote "origin"]\n\turl = git@github.com:{events.HOME}.git\n')
     assert post(run, GITHUB_REPOSITORY="").code == 0
-    config.write_text(f'{own}[remote "origin"]\n\turl = git@gitlab.example:{events.HOME}.git\n')
-    done = post(run, GITHUB_REPOSITORY="")
-    assert done.code == 2
-    assert "origin is not on github.com. Set GITHUB_REPOSITORY to OWNER/NAME." in done.err
     config.write_text(
-        f'{own}[remote "origin"]\n\turl = https://ada:s3cret@ghes.example/{events.HOME}.git\n'
+        f'{own_lines}[remote "origin"]\n\turl = git@gitlab.example:{events.HOME}.git\n'
     )
-    done = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
+    result = post(run, GITHUB_REPOSITORY="")
+    assert result.code == 2
+    assert "origin is not on github.com. Set GITHUB_REPOSITORY to OWNER/NAME." in result.err
+    config.write_text(
+        f'{own_lines}[remote "origin"]\n\turl = https://ada:s3cret@ghes.example/{events.HOME}.git\n'
+    )
+    result = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
     assert (
-        done.code,
-        "No token for ghes.example, where origin is" in done.err,
-        "s3cret" in done.err,
+        result.code,
+        "No token for ghes.example, where origin is" in result.err,
+        "s3cret" in result.err,
     ) == (
         2,
         True,
         False,
     )
     config.write_text(
-        f'{own}[url "git@github.com:"]\n\tinsteadOf = hub:\n[remote "origin"]\n\turl = hub:{events.HOME}\n'
+        f'{own_lines}[url "git@github.com:"]\n\tinsteadOf = hub:\n[remote "origin"]\n\turl = hub:{events.HOME}\n'
     )
     assert post(run, GITHUB_REPOSITORY="").code == 0
     assert post(run, "--repository", events.HOME, GITHUB_REPOSITORY="not/this").code == 0
@@ -120,43 +124,45 @@ def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
 def test_several_pull_requests_with_the_commit_are_asked_about(run):
     head = run.github.pulls[7].head_sha
     run.github.add_pull(8, base_sha=run.main(), head_sha=head)
-    done = post(run)
-    assert done.code == 2
-    assert "#7, #8. Choose one with --pr" in done.err
+    result = post(run)
+    assert result.code == 2
+    assert "#7, #8. Choose one with --pr" in result.err
     assert run.github.writes == 0
 
 
-def test_a_run_about_uncommitted_work_is_refused(made):
-    made.check_out(made.main())
-    (made.checkout / "src" / "a.py").write_text(todos(1))
-    vibe_gate("review", cwd=made.checkout, environ=made.environ)
-    done = post(made)
-    assert (done.code, "reviewed uncommitted work" in done.err) == (2, True), done.err
+def test_a_run_about_uncommitted_work_is_refused(project):
+    project.check_out(project.main())
+    (project.checkout / "src" / "a.py").write_text(todos(1))
+    vibe_gate("review", cwd=project.checkout, environ=project.environ)
+    result = post(project)
+    assert (result.code, "reviewed uncommitted work" in result.err) == (2, True), result.err
 
 
 def test_a_run_that_was_altered_that_has_not_ended_or_that_the_repository_brought_is_refused(run):
     bundle = next((run.checkout / ".vibe-artifacts").rglob("summary.json")).parent
     (bundle / "change.patch").write_bytes(b"nothing\n")
-    done = post(run)
-    assert (done.code, "was changed after sealing" in done.err) == (5, True), done.err
+    result = post(run)
+    assert (result.code, "was changed after sealing" in result.err) == (5, True), result.err
     (bundle / "summary.json").unlink()
-    done = post(run, bundle.name)
-    assert (done.code, "no verdict to post" in done.err) == (3, True), done.err
+    result = post(run, bundle.name)
+    assert (result.code, "no verdict to post" in result.err) == (3, True), result.err
     assert run.github.requests == 0
     subprocess.run(
         ["git", "add", "-f", ".vibe-artifacts"], cwd=run.checkout, env=run.environ, check=True
     )
-    done = post(run, bundle.name)
-    assert (done.code, "git tracks it" in done.err) == (5, True), done.err
+    result = post(run, bundle.name)
+    assert (result.code, "git tracks it" in result.err) == (5, True), result.err
 
 
 def test_a_refused_comment_and_an_older_run_than_the_head_are_exit_three_with_the_reason(run):
     run.github.read_only.add(run.github.token)
-    done = post(run)
-    assert (done.code, "The comment could not be posted" in done.err) == (3, True), done.err
+    result = post(run)
+    assert (result.code, "The comment could not be posted" in result.err) == (3, True), result.err
     run.pull(run.push("topic", **{"src/b.py": "y = 1\n"}))
-    done = post(run, "--pr", "7")
-    assert (done.code, "left to the run of the newer commit" in done.err) == (3, True), done.err
+    result = post(run, "--pr", "7")
+    assert (result.code, "left to the run of the newer commit" in result.err) == (3, True), (
+        result.err
+    )
     assert run.github.writes == 0
 
 
@@ -164,66 +170,68 @@ def test_a_refused_comment_and_an_older_run_than_the_head_are_exit_three_with_th
 
 
 @pytest.fixture
-def forked(made, tmp_path_factory) -> Project:
+def forked(project, tmp_path_factory) -> Project:
     """A fork's pull request whose own job, without rights, has reviewed it; its artifact is what
     that job uploads.
 
     The commits are the same in every test: the job runs once, and what it uploaded is copied.
     """
-    head = made.branch("topic", **{"src/a.py": todos(1)})
-    made.pull(head, fork=True, author="eve")
+    head = project.branch("topic", **{"src/a.py": todos(1)})
+    project.pull(head, fork=True, author="eve")
     once = tmp_path_factory.getbasetemp() / f"forked-{head}"
     if not once.exists():
-        shutil.copytree(reviewed(made, head), once)
+        shutil.copytree(reviewed(project, head), once)
     else:
-        shutil.copytree(once, made.place / f"artifact-{head[:6]}")
-    return made
+        shutil.copytree(once, project.place / f"artifact-{head[:6]}")
+    return project
 
 
-def reviewed(made: Project, head: str, **more: str) -> Path:
+def reviewed(project: Project, head: str, **variables: str) -> Path:
     """The artifact of the fork's job, as the second job downloads it."""
-    made.review_pull(head, fork=True, VIBE_GATE_INPUT_GITHUB_TOKEN="", **more)
-    artifact = made.place / f"artifact-{head[:6]}"
-    shutil.copytree(made.outputs["artifact-path"], artifact)
+    project.review_pull(head, fork=True, VIBE_GATE_INPUT_GITHUB_TOKEN="", **variables)
+    artifact = project.place / f"artifact-{head[:6]}"
+    shutil.copytree(project.outputs["artifact-path"], artifact)
     return artifact
 
 
-def artifact_of(made: Project) -> Path:
-    return next(made.place.glob("artifact-*"))
+def artifact_of(project: Project) -> Path:
+    return next(project.place.glob("artifact-*"))
 
 
-def relayed(made: Project, artifact: Path | None = None, head: str = "", **more: str) -> Done:
+def relayed(
+    project: Project, artifact: Path | None = None, head: str = "", **variables: str
+) -> Done:
     """The second job: a checkout of the base, the event of the first job's end, the artifact."""
-    made.check_out(made.main(), depth=1)
-    event = events.workflow_run(head or made.github.pulls[7].head_sha, origin="eve/hello")
-    folder = artifact or artifact_of(made)
+    project.check_out(project.main(), depth=1)
+    event = events.workflow_run(head or project.github.pulls[7].head_sha, origin="eve/hello")
+    folder = artifact or artifact_of(project)
     return vibe_gate(
         "post",
         "--from-artifact",
         str(folder),
-        cwd=made.checkout,
-        environ=made.job("workflow_run", event, **more),
+        cwd=project.checkout,
+        environ=project.job("workflow_run", event, **variables),
     )
 
 
-def uploaded(made: Project) -> dict[str, Any]:
+def uploaded(project: Project) -> dict[str, Any]:
     """The summary in the artifact."""
-    return json.loads((artifact_of(made) / "summary.json").read_text())
+    return json.loads((artifact_of(project) / "summary.json").read_text())
 
 
-def altered(made: Project, **changes: Any) -> Path:
+def altered(project: Project, **changes: Any) -> Path:
     """The artifact with other values in its summary."""
-    (artifact_of(made) / "summary.json").write_text(json.dumps(uploaded(made) | changes))
-    return artifact_of(made)
+    (artifact_of(project) / "summary.json").write_text(json.dumps(uploaded(project) | changes))
+    return artifact_of(project)
 
 
-def conclusions(made: Project) -> list[str]:
-    return [run.sent["conclusion"] for run in made.github.check_runs]
+def conclusions(project: Project) -> list[str]:
+    return [run.sent["conclusion"] for run in project.github.check_runs]
 
 
 def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
-    done = relayed(forked)
-    assert done.code == 0, done.out + done.err
+    result = relayed(forked)
+    assert result.code == 0, result.out + result.err
     assert len(forked.ours) == 1
     assert "that is not verified" in forked.ours[0]
     assert re.search(r"(?m)^  ```diff\n  @@ .*\n(?:  .*\n)*  \+# TODO", forked.ours[0])
@@ -260,11 +268,11 @@ def test_commits_that_cannot_be_fetched_leave_a_fork_s_comment_without_diffs(for
     forked.check_out(forked.main(), depth=1)
     event = events.workflow_run(forked.github.pulls[7].head_sha, origin="eve/hello")
     Repo(forked.checkout, forked.environ).git("remote", "set-url", "origin", "file:///nowhere")
-    done = vibe_gate(
+    result = vibe_gate(
         "post", "--from-artifact", str(artifact_of(forked)),
         cwd=forked.checkout, environ=forked.job("workflow_run", event),
     )  # fmt: skip
-    assert done.code == 0, done.out + done.err
+    assert result.code == 0, result.out + result.err
     assert "Without diffs: the lines of the change could not be read" in forked.ours[0]
     assert "```diff" not in forked.ours[0]
 
@@ -273,8 +281,8 @@ def test_the_second_round_of_a_fork_knows_which_lines_changed(forked):
     relayed(forked)
     head = forked.push("topic", **{"src/b.py": todos(1)})
     forked.pull(head)
-    done = relayed(forked, reviewed(forked, head))
-    assert done.code == 0, done.out + done.err
+    result = relayed(forked, reviewed(forked, head))
+    assert result.code == 0, result.out + result.err
     assert "Round 2: 1 new, 1 still open" in forked.ours[0]
     assert "cannot be seen any more" not in forked.ours[0]
 
@@ -282,13 +290,15 @@ def test_the_second_round_of_a_fork_knows_which_lines_changed(forked):
 def test_a_second_pull_request_with_the_same_commit_keeps_nothing_back(forked):
     head = forked.github.pulls[7].head_sha
     forked.pull(head, 8, fork=True, author="mallory")
-    done = relayed(forked)
-    assert done.code == 0, done.out + done.err
+    result = relayed(forked)
+    assert result.code == 0, result.out + result.err
     assert [comment.number for comment in forked.github.comments] == [7]
     forked.github.pulls.pop(7)
-    done = relayed(forked, head=head)
-    assert done.code == 2
-    assert "No open pull request has" in done.err and "- No open pull request has" in forked.summary
+    result = relayed(forked, head=head)
+    assert result.code == 2
+    assert (
+        "No open pull request has" in result.err and "- No open pull request has" in forked.summary
+    )
     assert len(forked.github.comments) == 1
 
 
@@ -317,8 +327,8 @@ def test_a_forged_pass_is_never_green(forked):
     }
     approved["message"] = "approved by @maintainer: their review approves it"
     artifact = altered(forked, outcome="pass", exit_code=0, findings=[approved], rubrics=[])
-    done = relayed(forked, artifact)
-    assert done.code == 0, done.out + done.err
+    result = relayed(forked, artifact)
+    assert result.code == 0, result.out + result.err
     assert (
         "PASS" not in forked.ours[0]
         and "maintainer:" not in forked.ours[0]
@@ -334,12 +344,12 @@ def test_a_forged_pass_is_never_green(forked):
 def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_one_with_another_exit_code_is_refused(
     forked,
 ):
-    done = relayed(forked, altered(forked, outcome="pass", exit_code=2, findings=[], rubrics=[]))
-    assert (done.code, "disagree" in done.err) == (5, True), done.out + done.err
+    result = relayed(forked, altered(forked, outcome="pass", exit_code=2, findings=[], rubrics=[]))
+    assert (result.code, "disagree" in result.err) == (5, True), result.out + result.err
     assert "verdict" not in forked.outputs
     assert forked.github.requests == 0
-    done = relayed(forked, altered(forked, exit_code=4))
-    assert done.code == 0, done.out + done.err
+    result = relayed(forked, altered(forked, exit_code=4))
+    assert result.code == 0, result.out + result.err
     assert forked.outputs["verdict"] == "needs-approval"
     assert conclusions(forked) == ["action_required"]
 
@@ -355,8 +365,8 @@ def test_the_pull_request_is_looked_up_never_taken_from_the_artifact_and_a_close
     pull.state = "open"
     other = "c" * 40
     altered(forked, key=other, change=uploaded(forked)["change"] | {"head_commit": other})
-    done = relayed(forked)
-    assert (done.code, "it is not posted" in done.err) == (5, True), done.err
+    result = relayed(forked)
+    assert (result.code, "it is not posted" in result.err) == (5, True), result.err
     assert forked.github.writes == 0
 
 
@@ -369,12 +379,12 @@ def test_hostile_text_in_an_artifact_stays_text(forked):
     criterion = document["rubrics"][0]["criteria"][0] | {"reason": EVIL}
     rubric = document["rubrics"][0] | {"criteria": [criterion]}
     altered(forked, findings=[finding], rubrics=[rubric])
-    done = relayed(forked, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")
-    assert done.code == 0, done.out + done.err
+    result = relayed(forked, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")
+    assert result.code == 0, result.out + result.err
     body = forked.ours[0]
     assert "\x1b" not in body
     assert body.count("<!--") == 2 or "`" in body
-    assert "::error::x" not in [line.strip() for line in done.out.split("\n")]
+    assert "::error::x" not in [line.strip() for line in result.out.split("\n")]
 
 
 def test_secrets_in_an_artifact_are_redacted_once_more(forked):
@@ -436,11 +446,14 @@ def test_an_artifact_that_no_review_writes_is_refused_and_the_runner_obeys_no_na
     for number, spoil in enumerate(HOSTILE):
         folder = shutil.copytree(artifact_of(forked), tmp_path / f"spoilt-{number}")
         spoil(folder)
-        done = vibe_gate(
+        result = vibe_gate(
             "post", "--from-artifact", str(folder), cwd=forked.checkout, environ=environ
         )
-        assert (done.code, "refused" in done.err) == (5, True), (number, done.out + done.err)
-        for line in (done.out + done.err).splitlines():
+        assert (result.code, "refused" in result.err) == (5, True), (
+            number,
+            result.out + result.err,
+        )
+        for line in (result.out + result.err).splitlines():
             assert "##[" not in line
             assert not line.lstrip().startswith("::")
     assert forked.github.requests == 0
@@ -461,18 +474,18 @@ def test_other_files_of_an_artifact_are_not_opened_and_obeyed(forked):
         "a\n::error::x",
     ):
         (artifact_of(forked) / name).write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
-    done = relayed(forked)
-    assert done.code == 0, done.out + done.err
-    assert "stop-commands" not in done.out + done.err
-    assert "error::x" not in done.out + done.err
+    result = relayed(forked)
+    assert result.code == 0, result.out + result.err
+    assert "stop-commands" not in result.out + result.err
+    assert "error::x" not in result.out + result.err
 
 
 def test_only_a_workflow_run_may_bring_an_artifact(forked):
     forked.check_out(forked.main())
     event = events.pull_request(forked.main(), forked.main())
     environ = forked.job("pull_request", event)
-    done = vibe_gate(
+    result = vibe_gate(
         "post", "--from-artifact", str(artifact_of(forked)), cwd=forked.checkout, environ=environ
     )
-    assert done.code == 2
-    assert "only there GitHub says whose artifact it is" in done.err
+    assert result.code == 2
+    assert "only there GitHub says whose artifact it is" in result.err

@@ -15,14 +15,19 @@ from vibe_gate.faces.progress import RunningStages, Spent, spent_by
 
 
 def test_what_a_stage_spent_is_that_of_its_nodes_and_of_a_review_that_of_its_judges():
-    one = Spent(10, 0.5)
-    spent = {"fix": one, "fix-until-asked": one, "fix-until-b": one, "fixture": one}
+    spent_each = Spent(10, 0.5)
+    spent = {
+        "fix": spent_each,
+        "fix-until-asked": spent_each,
+        "fix-until-b": spent_each,
+        "fixture": spent_each,
+    }
     assert spent_by(["fix", "fix-until"], spent, "judge") == {
         "fix": Spent(10, 0.5), "fix-until": Spent(20, 1.0), "judge": Spent(10, 0.5),
     }  # fmt: skip
 
 
-def shown(running: RunningStages) -> list[str]:
+def render_lines(running: RunningStages) -> list[str]:
     """The lines, without their times."""
     return [line.split("s  ", 1)[1] for line in running.__rich__().plain.splitlines()]
 
@@ -33,18 +38,18 @@ def test_a_workflows_stages_keep_their_lines_whatever_their_names_are_and_a_revi
     running.show("change", "agent first")  # a stage of that name
     for stage in ("checks", "judge", "seal", "fix"):
         running.show(stage, f"agent {stage}")
-    assert shown(running) == [
+    assert render_lines(running) == [
         "change: agent first", "checks: agent checks", "judge: agent judge", "bundle: agent seal", "fix: agent fix",
     ]  # fmt: skip
     running.show("judge", "pass · $0.0100")
-    assert len(shown(running)) == 4 and "judge: agent judge" not in shown(running)
+    assert len(render_lines(running)) == 4 and "judge: agent judge" not in render_lines(running)
     running.meter("ended", 900, 0.0125)  # costs no other stage anything
     running.show("judge", "agent judge")
-    assert "judge: agent judge" in shown(running)
+    assert "judge: agent judge" in render_lines(running)
     reviewed = RunningStages()
     for stage in ("change", "checks", "judge", "judge"):
         reviewed.show(stage, "text")
-    assert shown(reviewed) == ["judge: text"]
+    assert render_lines(reviewed) == ["judge: text"]
 
 
 def test_stages_that_have_not_begun_share_a_line_until_they_begin_or_are_skipped():
@@ -79,7 +84,7 @@ def test_in_ci_each_line_says_when_it_was(tmp_path, environ):
     repo = repository(tmp_path / "r")
     (repo / "a.py").write_text("a = 1\n")
     git(repo, "add", "-A")
-    done = vibe_gate(
+    review = vibe_gate(
         "review", "--staged", "--no-judge", cwd=repo, environ={**environ, "CI": "true"}
     )
-    assert re.fullmatch(r"( +\d+ s  (change|checks|bundle): .*\n)+", done.err)
+    assert re.fullmatch(r"( +\d+ s  (change|checks|bundle): .*\n)+", review.err)

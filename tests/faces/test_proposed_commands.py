@@ -17,8 +17,8 @@ from vibe_gate.faces.cli.scripts import propose_commands
 from vibe_gate.faces.cli.tools import proposals
 
 
-def package(*names: str, **more: object) -> str:
-    return json.dumps({"scripts": dict.fromkeys(names, "x"), **more})
+def package(*names: str, **fields: object) -> str:
+    return json.dumps({"scripts": dict.fromkeys(names, "x"), **fields})
 
 
 def put(root: Path, files: dict[str, str]) -> Path:

@@ -22,10 +22,10 @@ def remote(judging, tmp_path) -> Hooked:
     return judging.share(tmp_path / "remote")
 
 
-def _two(here: Hooked, *flags: str, **environ: str) -> None:
+def _two(repository: Hooked, *flags: str, **environ: str) -> None:
     for name in "ab":
-        here.write(**{name: f"{name} {flags}\n"})
-        here.git("commit", "-q", "-a", *flags, "-m", name, **environ)
+        repository.write(**{name: f"{name} {flags}\n"})
+        repository.git("commit", "-q", "-a", *flags, "-m", name, **environ)
 
 
 def test_a_push_of_receipts_is_no_code(remote):
@@ -34,28 +34,30 @@ def test_a_push_of_receipts_is_no_code(remote):
     assert [record for record in remote.records() if record["stage"] == "pre-push"] == []
     _unseen(remote, "leak")
     remote.git("push", "-q", "origin", "+main:refs/notes/vibe-gate")
-    assert _held(remote) == 1
+    assert _count_held_pushes(remote) == 1
 
 
-def _unseen(here: Hooked, name: str) -> None:
+def _unseen(repository: Hooked, name: str) -> None:
     """An agent's commit that no hook saw."""
-    (here.path / name).write_text("a line\n")
-    here.git("add", name)
-    here.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", f"{name}\n\nAssisted-by: x")
+    (repository.path / name).write_text("a line\n")
+    repository.git("add", name)
+    repository.git(
+        "-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", f"{name}\n\nAssisted-by: x"
+    )
 
 
-def _held(here: Hooked) -> int:
+def _count_held_pushes(repository: Hooked) -> int:
     """How many pushes were held to the gate, here without a key."""
-    return [(record["stage"], record["kind"]) for record in here.records()].count(
+    return [(record["stage"], record["kind"]) for record in repository.records()].count(
         ("pre-push", "not-reviewed")
     )
 
 
 @pytest.mark.parametrize(
-    ("url", "held"), [(".", 2), ("../helper", 2), ("https://example.invalid/upstream", 0)]
+    ("url", "held_pushes"), [(".", 2), ("../helper", 2), ("https://example.invalid/upstream", 0)]
 )
 def test_a_push_leaves_out_what_a_remote_has_but_not_what_another_clone_on_this_machine_has(
-    remote, url, held
+    remote, url, held_pushes
 ):
     _unseen(remote, "leak")
     remote.git("clone", "-q", ".", "../helper")
@@ -65,7 +67,7 @@ def test_a_push_leaves_out_what_a_remote_has_but_not_what_another_clone_on_this_
     remote.git("update-ref", "-d", "refs/remotes/origin/one")
     remote.git("config", "remote.me.pushurl", str(remote.path.parent / "remote"))
     remote.git("push", "-q", "me", "main:two")
-    assert _held(remote) == held
+    assert _count_held_pushes(remote) == held_pushes
 
 
 def test_nothing_is_older_than_a_gate_that_the_remote_has_whatever_gate_the_push_brings(remote):
@@ -142,24 +144,24 @@ def test_checks_still_hold_the_whole_push(remote):
             remote.write(**{name: "x\ny\n"})
             remote.git("add", name)
             remote.git("commit", "-q", "-m", name, **agent)
-        done = remote.run("git", "push", "origin", "main", **agent)
-    assert done.code == 1
-    assert "small" in done.text
+        push = remote.run("git", "push", "origin", "main", **agent)
+    assert push.code == 1
+    assert "small" in push.text
 
 
-@pytest.mark.parametrize(("rule", "asked"), [("always", 1), ("never", 0)])
-def test_the_rule_of_commit_msg_is_its_own(judging, rule, asked):
+@pytest.mark.parametrize(("rule", "request_count"), [("always", 1), ("never", 0)])
+def test_the_rule_of_commit_msg_is_its_own(judging, rule, request_count):
     gate = GATE + f'[hooks.pre-commit]\njudge = "never"\n[hooks.commit-msg]\njudge = "{rule}"\n'
     (judging.path / ".vibe-gate" / "gate.toml").write_text(gate)
     judging.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
     judging.write(a="x\n")
     with answering(PASSES) as model:
         judging.git("commit", "-q", "-a", "-m", "x", **model.environ)
-    assert len(model.script.requests) == asked
+    assert len(model.script.requests) == request_count
 
 
 @pytest.mark.parametrize(
-    ("module", "line", "said", "kind"),
+    ("module", "line", "sentence", "kind"),
     [
         (
             "faces/git_hook/reviewing.py",
@@ -171,13 +173,13 @@ def test_the_rule_of_commit_msg_is_its_own(judging, rule, asked):
     ],
 )
 def test_a_bug_warns_loudly_is_recorded_if_it_can_be_and_stops_nobody_unless_strict(
-    plain, tmp_path, module, line, said, kind
+    plain, tmp_path, module, line, sentence, kind
 ):
     broken = _broken(tmp_path, f"vibe_gate/{module}", line)
     plain.write(a="x\n")
     plain.git("add", "a")
-    done = plain.run(*broken, "hook", "pre-commit")
-    assert (done.code, said in done.text, "NOT REVIEWED" in done.text) == (0, True, True)
+    result = plain.run(*broken, "hook", "pre-commit")
+    assert (result.code, sentence in result.text, "NOT REVIEWED" in result.text) == (0, True, True)
     assert [record["kind"] for record in plain.records()] == kind
     assert plain.run(*broken, "hook", "pre-commit", "--strict").code == 3
     assert plain.run(*broken, "hook", "pre-commit", CI="true").code == 3
@@ -195,18 +197,18 @@ def _broken(tmp_path, module: str, text: str) -> list[str]:
     return [sys.executable, "-c", f"{start.replace('main()', 'sys.exit(main())')}"]
 
 
-def _wrote(here: Hooked, name: str, text: str) -> None:
+def _wrote(repository: Hooked, name: str, text: str) -> None:
     """A captured session of Claude Code writes a file."""
-    here.write(**{name: text})
+    repository.write(**{name: text})
     event = {
         "hook_event_name": "PostToolUse",
         "session_id": "0f3c9a1e-1111-2222-3333-444455556666",
         "tool_name": "Write",
         "tool_use_id": "t1",
-        "tool_input": {"file_path": str(here.path / name), "content": text},
+        "tool_input": {"file_path": str(repository.path / name), "content": text},
         "tool_response": {"type": "create", "content": text},
     }
-    assert here.run("vibe-gate", "capture", stdin=json.dumps(event)).code == 0
+    assert repository.run("vibe-gate", "capture", stdin=json.dumps(event)).code == 0
 
 
 def test_what_a_captured_session_wrote_is_recorded_with_its_bypass_and_counts_ever_after(judging):
@@ -273,8 +275,10 @@ def test_verify_names_the_fail_of_the_same_trees_that_a_later_pass_replaced(judg
     line = {"path": "b", "line": 1, "quote": "x", "side": "after"}
     judging.write(b="x\n")
     with answering(answers(fails(line, criterion="clear"))) as model:
-        done = judging.run("git", "commit", "-q", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
-        assert done.code == 1
+        commit = judging.run(
+            "git", "commit", "-q", "-a", "-m", "x", **model.environ, CLAUDECODE="1"
+        )
+        assert commit.code == 1
     judging.git("add", "-A")
     with answering(PASSES) as model:
         judging.run("vibe-gate", "review", "--staged", "--force", **model.environ)

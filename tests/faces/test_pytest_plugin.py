@@ -162,9 +162,9 @@ def agent() -> Callable[[MessagesRequest], Step]:
     """A model that does what the prompt says, and a judge that does not like the word "poor"."""
     times = itertools.count()
 
-    def step(asked: MessagesRequest) -> Step:
-        text = asked.all_text
-        if "StructuredOutput" in asked.tool_names:
+    def step(request: MessagesRequest) -> Step:
+        text = request.all_text
+        if "StructuredOutput" in request.tool_names:
             bad = "# poor" in text
             line = {
                 "path": "src/load.py",
@@ -178,7 +178,7 @@ def agent() -> Callable[[MessagesRequest], Step]:
                 "reason": "So it is.",
                 **(fail if bad else {"outcome": "pass"}),
             }
-            is_gate = '"criterion"' in json.dumps(asked.body["tools"])
+            is_gate = '"criterion"' in json.dumps(request.body["tools"])
             free = {"passed": not bad, "score": 3, "why": "\x1b[2J"}
             return Turn(ToolUse("StructuredOutput", answers(verdict) if is_gate else free))
         for word, turn in {
@@ -188,14 +188,14 @@ def agent() -> Callable[[MessagesRequest], Step]:
         }.items():
             if word in text:
                 return turn
-        if asked.tool_results:
+        if request.tool_results:
             return Turn(Text("Done."))
         name = re.search(r"Write (\w+)", text)[1]
         if name == "sometimes":
             name = "right" if next(times) % 2 else "wrong"
         content = f"def load(path):\n    return open(path).read()  # {name}\n"
         usage = (
-            Usage(output_tokens=min(60_000, asked.body["max_tokens"]))
+            Usage(output_tokens=min(60_000, request.body["max_tokens"]))
             if "dear" in text
             else Usage()
         )
@@ -204,11 +204,11 @@ def agent() -> Callable[[MessagesRequest], Step]:
     return step
 
 
-def outcomes(done: pytest.RunResult) -> list[str]:
+def outcomes(result: pytest.RunResult) -> list[str]:
     """A line for each test, without what differs from run to run."""
     return sorted(
         line.partition(" - ")[0]
-        for line in done.outlines
+        for line in result.outlines
         if re.match(r"(PASSED|FAILED|ERROR|SKIPPED) ", line)
     )
 
@@ -276,11 +276,11 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
             "-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml"
         )
     live.assert_outcomes(passed=3, failed=3)
-    again = project.runpytest_inprocess(
+    replayed = project.runpytest_inprocess(
         "-rA", "test_suite.py"
     )  # its folder has what the first run left
-    assert outcomes(again) == outcomes(live)
-    costs = [[line for line in done.outlines if " in all" in line] for done in (live, again)]
+    assert outcomes(replayed) == outcomes(live)
+    costs = [[line for line in run.outlines if " in all" in line] for run in (live, replayed)]
     assert costs[0] == costs[1] != [], "replayed runs cost what they did when they were recorded"
     live.stdout.fnmatch_lines_random(
         [
@@ -294,11 +294,13 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
     )
     assert "vibe_gate/run" not in live.stdout.str(), "tracebacks end at the test's own line"
     noted = [
-        each
-        for each in ElementTree.parse(project.path / "live.xml").iter("property")
-        if each.get("name") == "vibe"
+        element
+        for element in ElementTree.parse(project.path / "live.xml").iter("property")
+        if element.get("name") == "vibe"
     ]
-    assert len(noted) == 14 and all(json.loads(each.get("value", ""))["turns"] for each in noted)
+    assert len(noted) == 14 and all(
+        json.loads(element.get("value", ""))["turns"] for element in noted
+    )
 
 
 ENDS = """
@@ -378,8 +380,8 @@ def test_a_chain_of_runs_is_judged_and_a_workflow_made_in_python_is_run(
     project.makepyfile(test_chain=CHAINED)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        done = project.runpytest_subprocess("--vibe-wire", "live")
-    done.assert_outcomes(passed=1)
+        result = project.runpytest_subprocess("--vibe-wire", "live")
+    result.assert_outcomes(passed=1)
 
 
 @pytest.mark.slow
@@ -390,12 +392,12 @@ def test_an_agent_that_fails_fails_its_test_and_what_cannot_be_run_is_an_error(
     project.makepyfile(test_ends=ENDS)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        done = project.runpytest_subprocess("-rA", "-p", "no:asyncio", "--vibe-wire=live")
+        result = project.runpytest_subprocess("-rA", "-p", "no:asyncio", "--vibe-wire=live")
     assert "interrupt" in sdk_alone.refused(), (
         "the agent that is stopped by its watcher; the quick one ends at once"
     )
-    done.assert_outcomes(passed=2, failed=3, errors=4)
-    done.stdout.fnmatch_lines_random(
+    result.assert_outcomes(passed=2, failed=3, errors=4)
+    result.stdout.fnmatch_lines_random(
         [
             "E*InfrastructureError: fixer: HTTP 401*",
             "E*UsageError: There is no agent 'fixr'; did you mean 'fixer'?",
@@ -425,22 +427,22 @@ def test_dear(vibe, vibe_repo, number):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("end", "said"), [("", "budget"), ("os._exit(3)", "this worker replaces one that crashed")]
+    ("end", "sentence"), [("", "budget"), ("os._exit(3)", "this worker replaces one that crashed")]
 )
-def test_workers_share_the_budget_of_the_session(project, monkeypatch, quick, end, said):
+def test_workers_share_the_budget_of_the_session(project, monkeypatch, quick, end, sentence):
     project.makepyfile(test_dear=DEAR.replace("end", end))
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        done = project.runpytest_subprocess(
+        result = project.runpytest_subprocess(
             "-n2", "-v", "-rs", "--vibe-wire=live", "--vibe-max-usd=1.3"
         )
         tokens = [
-            min(60_000, one.body["max_tokens"])
-            for one in model.script.requests
-            if not one.tool_results
+            min(60_000, request.body["max_tokens"])
+            for request in model.script.requests
+            if not request.tool_results
         ]
-    done.stdout.fnmatch_lines(
-        ["vibe-gate: agents may cost $1.30, $0.65 for each of 2 workers", f"SKIPPED*{said}*"]
+    result.stdout.fnmatch_lines(
+        ["vibe-gate: agents may cost $1.30, $0.65 for each of 2 workers", f"SKIPPED*{sentence}*"]
     )
     assert 0.6 < sum(tokens) * 10 / 1e6 < 1.3, "10 USD for a million tokens"
 
@@ -480,9 +482,9 @@ def test_ctrl_c_leaves_no_agent(project, monkeypatch, quick, arguments):
 def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     Repo(pytester.path, environ)
-    done = pytester.runpytest_subprocess("--vibe-strict", "--vibe-report=pages")
-    done.stdout.re_match_lines([r"7 in all +27 +[1-9][\d,]* +0\.[0-9]*[1-9]"])
-    done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
+    result = pytester.runpytest_subprocess("--vibe-strict", "--vibe-report=pages")
+    result.stdout.re_match_lines([r"7 in all +27 +[1-9][\d,]* +0\.[0-9]*[1-9]"])
+    result.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
     index = html.fromstring((pytester.path / "pages/index.html").read_text())
     pages = sorted(f"runs/{page.name}" for page in (pytester.path / "pages/runs").glob("2*.html"))
     assert sorted(index.xpath("//table[@id='list']//a/@href")) == pages != []
@@ -504,9 +506,9 @@ def test_reports_replace_no_files_of_others_and_follow_no_links(pytester):
     pytester.makeini(INI)
     site, page = pytester.mkdir("site"), "<p>mine</p>"
     (site / "index.html").write_text(page)
-    done = pytester.runpytest_inprocess("--vibe-report=site")
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines(
+    result = pytester.runpytest_inprocess("--vibe-report=site")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
         ["ERROR: --vibe-report: site has files that vibe-gate did not write; name an empty *"]
     )
     (site / "index.html").rename(pytester.path / "mine.html")
@@ -565,9 +567,9 @@ def test_a_test_is_named_without_the_parameter_that_names_its_model(pytester):
     pytester.makeini(INI)
     items = pytester.getitems(PARAMETERS)
     sonnet, haiku = "claude-sonnet-5", "claude-haiku-4-5-20260101"
-    both = [haiku if "cheap" in item.name else sonnet for item in items]
+    models = [haiku if "cheap" in item.name else sonnet for item in items]
     file = items[0].path.name
-    assert [split_test_id(item, model)[0].removeprefix(f"{file}::") for item, model in zip(items, both, strict=True)] == [
+    assert [split_test_id(item, model)[0].removeprefix(f"{file}::") for item, model in zip(items, models, strict=True)] == [
         "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]", "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]",
         "test_another_name", "test_together[claude-sonnet-5-1]", "test_other_models[linear]", "test_other_models[5]",
     ]  # fmt: skip
@@ -639,11 +641,11 @@ def test_a_suite_that_tested_nothing_is_red_in_ci(project, monkeypatch, name, op
     project.makepyfile(test_one=ONE)
     if name:
         monkeypatch.setenv(name, "true")
-    done = project.runpytest_inprocess(*options)
-    done.assert_outcomes(failed=1 if name else 0, skipped=0 if name else 1)
-    assert done.ret == (1 if name else 0)
-    said = "vibe-gate: undecided tests were skipped: they tested nothing. In CI, and with --vibe-strict, they fail."
-    assert (said in done.outlines) == (not name)
+    result = project.runpytest_inprocess(*options)
+    result.assert_outcomes(failed=1 if name else 0, skipped=0 if name else 1)
+    assert result.ret == (1 if name else 0)
+    sentence = "vibe-gate: undecided tests were skipped: they tested nothing. In CI, and with --vibe-strict, they fail."
+    assert (sentence in result.outlines) == (not name)
 
 
 @pytest.mark.slow
@@ -654,8 +656,8 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
     for name in (".vibe-gate", "conftest.py", "tox.ini", "test_plain.py"):
         (project.path / name).rename(nested / name)
     monkeypatch.chdir(nested)
-    done = project.runpytest_inprocess("-rA", "--vibe-report=pages")
-    done.assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
+    result = project.runpytest_inprocess("-rA", "--vibe-report=pages")
+    result.assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
     marks = {
         "test_agent": "?",
         "test_agent_caught": "?",
@@ -673,7 +675,7 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
         name.removeprefix("test_plain.py::"): mark for name, mark in grid_of(index)[1:-1]
     } == marks
     assert "No agent ran." in index.text_content()
-    done.stdout.fnmatch_lines_random(
+    result.stdout.fnmatch_lines_random(
         [
             'E*repeet: unknown key; did you mean "repeat"? The marker is vibe(timeout_s=None, max_usd=None, repeat=1*',
             'E*repeat: must be a whole number, not "3"; pass_rate: must be at most 1, not 7. The marker is *',

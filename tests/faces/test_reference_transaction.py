@@ -5,7 +5,7 @@ always.
 from __future__ import annotations
 
 import pytest
-from hooked import Hooked, again, at, put_in, started
+from hooked import Hooked, at, copy_template, put_in, started
 
 AGENT = {"CLAUDECODE": "1"}
 PERSON: dict[str, str] = {}
@@ -17,131 +17,131 @@ FAILS = {"a": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"}
 """A change that the built-in gate stops."""
 
 
-def prepared(here: Hooked) -> None:
+def prepared(repository: Hooked) -> None:
     """Two branches that parted, an upstream that is ahead, and hooks that none of these commits
     went through.
     """
     for branch, name in (("topic", "b"), ("other", "c")):
-        here.git("checkout", "-q", "-b", branch, "main")
-        commit(here, **{name: f"{branch}\n"})
-    here.git("checkout", "-q", "main")
-    commit(here, d="main\n")
-    upstream = here.path.parent / "upstream"
-    here.git("clone", "-q", str(here.path), str(upstream))
-    there = at(upstream, here.environ)
-    commit(there, e="upstream\n")
-    there.git("checkout", "-q", "-b", "new")
-    commit(there, f="new\n")
-    there.git("checkout", "-q", "main")
-    here.git("remote", "add", "origin", "../upstream")
-    put_in(here, "install git")
+        repository.git("checkout", "-q", "-b", branch, "main")
+        commit(repository, **{name: f"{branch}\n"})
+    repository.git("checkout", "-q", "main")
+    commit(repository, d="main\n")
+    upstream = repository.path.parent / "upstream"
+    repository.git("clone", "-q", str(repository.path), str(upstream))
+    remote = at(upstream, repository.environ)
+    commit(remote, e="upstream\n")
+    remote.git("checkout", "-q", "-b", "new")
+    commit(remote, f="new\n")
+    remote.git("checkout", "-q", "main")
+    repository.git("remote", "add", "origin", "../upstream")
+    put_in(repository, "install git")
 
 
 @pytest.fixture
-def here(kept, tmp_path, environ) -> Hooked:
-    made = kept / "transactions"
-    if not made.exists():
-        prepared(started(made / "repository", environ))
-    again(made / "upstream", tmp_path / "upstream", environ, prepared)
-    return again(made / "repository", tmp_path / "repository", environ, prepared)
+def repository(templates, tmp_path, environ) -> Hooked:
+    template = templates / "transactions"
+    if not template.exists():
+        prepared(started(template / "repository", environ))
+    copy_template(template / "upstream", tmp_path / "upstream", environ, prepared)
+    return copy_template(template / "repository", tmp_path / "repository", environ, prepared)
 
 
-def commit(here: Hooked, *flags: str, environ: dict[str, str] = PERSON, **files: str) -> None:
-    here.write(**files)
-    here.git("add", *files)
-    here.git("commit", "-q", "-m", "x", *flags, **environ)
+def commit(repository: Hooked, *flags: str, environ: dict[str, str] = PERSON, **files: str) -> None:
+    repository.write(**files)
+    repository.git("add", *files)
+    repository.git("commit", "-q", "-m", "x", *flags, **environ)
 
 
-def amended(here: Hooked, who: dict[str, str]) -> None:
-    commit(here, environ=who, g="g\n")
-    here.git("commit", "-q", "--amend", "-m", "other words", **who)
-    here.write(g="more\n")
-    here.git("commit", "-q", "-a", "--amend", "--no-edit", **who)
+def amended(repository: Hooked, actor: dict[str, str]) -> None:
+    commit(repository, environ=actor, g="g\n")
+    repository.git("commit", "-q", "--amend", "-m", "other words", **actor)
+    repository.write(g="more\n")
+    repository.git("commit", "-q", "-a", "--amend", "--no-edit", **actor)
 
 
-def rebased_with_edits(here: Hooked, who: dict[str, str]) -> None:
-    here.git("checkout", "-q", "topic")
+def rebased_with_edits(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.git("checkout", "-q", "topic")
     for name in ("g", "h", "i"):
-        commit(here, environ=who, **{name: f"{name}\n"})
+        commit(repository, environ=actor, **{name: f"{name}\n"})
     commands = "sed -i -e 2s/pick/reword/ -e 3s/pick/fixup/ -e 4s/pick/edit/"
-    here.git("rebase", "-q", "-i", "main", GIT_SEQUENCE_EDITOR=commands, **who)
-    here.write(i="edited\n")
-    here.git("commit", "-q", "-a", "--amend", "--no-edit", **who)
-    here.git("rebase", "--continue", **who)
+    repository.git("rebase", "-q", "-i", "main", GIT_SEQUENCE_EDITOR=commands, **actor)
+    repository.write(i="edited\n")
+    repository.git("commit", "-q", "-a", "--amend", "--no-edit", **actor)
+    repository.git("rebase", "--continue", **actor)
 
 
-def pulled_by_url(here: Hooked, who: dict[str, str]) -> None:
-    here.git("pull", "-q", "--no-rebase", "--no-edit", "../upstream", "new", **who)
+def pulled_by_url(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.git("pull", "-q", "--no-rebase", "--no-edit", "../upstream", "new", **actor)
 
 
-def stashed(here: Hooked, who: dict[str, str]) -> None:
-    here.write(a="stashed\n", new="untracked\n")
-    here.git("stash", "-q", "-u", **who)
-    here.git("stash", "branch", "from-stash", **who)
+def stashed(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.write(a="stashed\n", new="untracked\n")
+    repository.git("stash", "-q", "-u", **actor)
+    repository.git("stash", "branch", "from-stash", **actor)
 
 
-def detached(here: Hooked, who: dict[str, str]) -> None:
-    here.git("checkout", "-q", "--detach", **who)
-    commit(here, environ=who, g="g\n")
-    here.git("checkout", "-q", "-b", "kept", **who)
+def detached(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.git("checkout", "-q", "--detach", **actor)
+    commit(repository, environ=actor, g="g\n")
+    repository.git("checkout", "-q", "-b", "kept", **actor)
 
 
-def applied(here: Hooked, who: dict[str, str]) -> None:
-    mail = here.git("format-patch", "--stdout", "-1", "topic", **who)
-    here.git("am", "-q", stdin=mail + "\n", **who)
+def applied(repository: Hooked, actor: dict[str, str]) -> None:
+    mail = repository.git("format-patch", "--stdout", "-1", "topic", **actor)
+    repository.git("am", "-q", stdin=mail + "\n", **actor)
 
 
-def in_a_worktree(here: Hooked, who: dict[str, str]) -> None:
-    here.git("worktree", "add", "-q", "../linked", "-b", "linked", **who)
-    commit(at(here.path.parent / "linked", here.environ), environ=who, g="g\n")
+def in_a_worktree(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.git("worktree", "add", "-q", "../linked", "-b", "linked", **actor)
+    commit(at(repository.path.parent / "linked", repository.environ), environ=actor, g="g\n")
 
 
-def squashed(here: Hooked, who: dict[str, str]) -> None:
-    here.git("checkout", "-q", "--detach", **who)
-    commit(here, environ=who, g="g\n")
-    commit(here, environ=who, h="h\n")
-    here.git("reset", "-q", "--soft", "HEAD~2", **who)
-    here.git("commit", "-q", "-n", "-m", "both", **who)
-    here.git("branch", "-f", "main", "HEAD", **who)
+def squashed(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.git("checkout", "-q", "--detach", **actor)
+    commit(repository, environ=actor, g="g\n")
+    commit(repository, environ=actor, h="h\n")
+    repository.git("reset", "-q", "--soft", "HEAD~2", **actor)
+    repository.git("commit", "-q", "-n", "-m", "both", **actor)
+    repository.git("branch", "-f", "main", "HEAD", **actor)
 
 
-def picked_and_amended(here: Hooked, who: dict[str, str]) -> None:
-    here.git("checkout", "-q", "--detach", **who)
-    here.git("cherry-pick", "topic", **who)
-    here.write(b="more\n")
-    here.git("commit", "-q", "-a", "--amend", "--no-edit", **who)
-    here.git("branch", "-f", "main", "HEAD", **who)
+def picked_and_amended(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.git("checkout", "-q", "--detach", **actor)
+    repository.git("cherry-pick", "topic", **actor)
+    repository.write(b="more\n")
+    repository.git("commit", "-q", "-a", "--amend", "--no-edit", **actor)
+    repository.git("branch", "-f", "main", "HEAD", **actor)
 
 
-def pulled_and_amended(here: Hooked, who: dict[str, str]) -> None:
-    here.git("pull", "-q", "origin", "main", **who)
-    here.write(e="more\n")
-    here.git("commit", "-q", "-a", "--amend", "--no-edit", **who)
+def pulled_and_amended(repository: Hooked, actor: dict[str, str]) -> None:
+    repository.git("pull", "-q", "origin", "main", **actor)
+    repository.write(e="more\n")
+    repository.git("commit", "-q", "-a", "--amend", "--no-edit", **actor)
 
 
-def reworded(here: Hooked, who: dict[str, str]) -> None:
+def reworded(repository: Hooked, actor: dict[str, str]) -> None:
     words = ("--msg-filter", "sed s/x/y/", "--", "main~1..topic")
-    here.git("filter-branch", "-f", *words, FILTER_BRANCH_SQUELCH_WARNING="1", **who)
+    repository.git("filter-branch", "-f", *words, FILTER_BRANCH_SQUELCH_WARNING="1", **actor)
 
 
 HARMLESS = {
-    "a commit": lambda here, who: commit(here, environ=who, g="g\n"),
-    "an empty commit": lambda here, who: here.git("commit", "-q", "--allow-empty", "-n", "-m", "empty", **who),
+    "a commit": lambda repository, actor: commit(repository, environ=actor, g="g\n"),
+    "an empty commit": lambda repository, actor: repository.git("commit", "-q", "--allow-empty", "-n", "-m", "empty", **actor),
     "amends": amended,
     "a squash of reviewed commits": squashed,
     "an amended pick without a branch": picked_and_amended,
     "an amend of a pulled commit": pulled_and_amended,
-    "a fast-forward pull": lambda here, who: here.git("pull", "-q", "origin", "main", **who),
-    "a fetch into a branch": lambda here, who: here.git("fetch", "-q", "origin", "new:new", **who),
+    "a fast-forward pull": lambda repository, actor: repository.git("pull", "-q", "origin", "main", **actor),
+    "a fetch into a branch": lambda repository, actor: repository.git("fetch", "-q", "origin", "new:new", **actor),
     "a pull by address": pulled_by_url,
-    "a pull that rebases": lambda here, who: (commit(here, environ=who, g="g\n"),
-                                              here.git("pull", "-q", "--rebase", "origin", "main", **who)),
-    "a merge": lambda here, who: here.git("merge", "-q", "--no-edit", "topic", **who),
-    "a rebase": lambda here, who: here.git("rebase", "-q", "main", "topic", **who),
-    "a rebase by mails": lambda here, who: here.git("rebase", "-q", "--apply", "main", "topic", **who),
+    "a pull that rebases": lambda repository, actor: (commit(repository, environ=actor, g="g\n"),
+                                                      repository.git("pull", "-q", "--rebase", "origin", "main", **actor)),
+    "a merge": lambda repository, actor: repository.git("merge", "-q", "--no-edit", "topic", **actor),
+    "a rebase": lambda repository, actor: repository.git("rebase", "-q", "main", "topic", **actor),
+    "a rebase by mails": lambda repository, actor: repository.git("rebase", "-q", "--apply", "main", "topic", **actor),
     "a rebase with edits": rebased_with_edits,
-    "a cherry-pick": lambda here, who: here.git("cherry-pick", "topic", "other", **who),
-    "a revert": lambda here, who: here.git("revert", "--no-edit", "HEAD", **who),
+    "a cherry-pick": lambda repository, actor: repository.git("cherry-pick", "topic", "other", **actor),
+    "a revert": lambda repository, actor: repository.git("revert", "--no-edit", "HEAD", **actor),
     "am": applied,
     "a stash and its branch": stashed,
     "a linked worktree": in_a_worktree,
@@ -152,40 +152,42 @@ HARMLESS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARMLESS)
-def test_harmless_work_of_an_agent_goes_through(here, name):
-    HARMLESS[name](here, AGENT)
-    assert [record for record in here.records() if "not checked" in record.get("reason", "")] == []
+def test_harmless_work_of_an_agent_goes_through(repository, name):
+    HARMLESS[name](repository, AGENT)
+    assert [
+        record for record in repository.records() if "not checked" in record.get("reason", "")
+    ] == []
 
 
 @pytest.mark.slow
-def test_a_person_may_do_what_an_agent_may_not(here):
-    here.write(**FAILS)
-    assert here.run("git", "commit", "-qanm", "x").code == 0
-    here.git("filter-branch", "-f", "--index-filter", "git rm -q --cached c", "--", "main~1..main",
+def test_a_person_may_do_what_an_agent_may_not(repository):
+    repository.write(**FAILS)
+    assert repository.run("git", "commit", "-qanm", "x").code == 0
+    repository.git("filter-branch", "-f", "--index-filter", "git rm -q --cached c", "--", "main~1..main",
              FILTER_BRANCH_SQUELCH_WARNING="1")  # fmt: skip
-    here.git(
+    repository.git(
         "update-ref",
         "refs/heads/main",
-        here.git("commit-tree", "-m", "x", "-p", "HEAD", "HEAD~1^{tree}"),
+        repository.git("commit-tree", "-m", "x", "-p", "HEAD", "HEAD~1^{tree}"),
     )
 
 
 @pytest.mark.slow
-def test_an_agent_moves_no_branch_to_a_tree_that_no_hook_let_through(here):
-    before = here.git("rev-parse", "main")
-    here.write(**FAILS)
-    done = here.run("git", "commit", "-qanm", "bypass", **AGENT)
-    assert (done.code, here.git("rev-parse", "main")) == (128, before)
-    assert "refs/heads/main was not moved: no hook let these commits through" in done.text
-    assert "Make the commit with `git commit` and without --no-verify" in done.text
-    assert here.run("git", "commit", "-qam", "blocked", **AGENT).code == 1
-    assert here.run("git", "commit", "-qanm", "blocked", **AGENT).code == 128
-    commit(here, environ=AGENT, a="good\n")  # the way that the refusal names
+def test_an_agent_moves_no_branch_to_a_tree_that_no_hook_let_through(repository):
+    before = repository.git("rev-parse", "main")
+    repository.write(**FAILS)
+    result = repository.run("git", "commit", "-qanm", "bypass", **AGENT)
+    assert (result.code, repository.git("rev-parse", "main")) == (128, before)
+    assert "refs/heads/main was not moved: no hook let these commits through" in result.text
+    assert "Make the commit with `git commit` and without --no-verify" in result.text
+    assert repository.run("git", "commit", "-qam", "blocked", **AGENT).code == 1
+    assert repository.run("git", "commit", "-qanm", "blocked", **AGENT).code == 128
+    commit(repository, environ=AGENT, a="good\n")  # the way that the refusal names
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "way",
+    "script",
     [
         """python3 -c "import subprocess; subprocess.run(['git', 'commit', '-anm', 'x'])" """,
         "echo Z2l0IGNvbW1pdCAtYW5tIHg= | base64 -d | sh",
@@ -207,70 +209,71 @@ def test_an_agent_moves_no_branch_to_a_tree_that_no_hook_let_through(here):
         "GIT_GRAFT_FILE=.git/g git branch -f main $c",
     ],
 )  # fmt: skip
-def test_no_indirect_way_makes_an_agents_commit_past_the_hooks(here, way):
-    known = set(here.git("log", "--all", "--format=%T").split())
-    here.write(**FAILS)
-    here.run("sh", "-c", way, **AGENT)
+def test_no_indirect_way_makes_an_agents_commit_past_the_hooks(repository, script):
+    known_trees = set(repository.git("log", "--all", "--format=%T").split())
+    repository.write(**FAILS)
+    repository.run("sh", "-c", script, **AGENT)
     assert (
-        set(here.git("--no-replace-objects", "log", "--branches", "--format=%T").split()) <= known
+        set(repository.git("--no-replace-objects", "log", "--branches", "--format=%T").split())
+        <= known_trees
     )
 
 
 @pytest.mark.slow
-def test_a_conflict_that_a_rebase_continues_past_the_hooks_needs_a_review(here):
-    here.git("checkout", "-q", "topic")
-    commit(here, environ=AGENT, d="topic\n")
-    here.run("git", "rebase", "main", **AGENT)
-    here.write(d="both\n")
-    here.git("add", "d")
-    done = here.run("git", "rebase", "--continue", **AGENT)
-    assert "refs/heads/topic was not moved" in done.text
-    here.git("rebase", "--abort")
-    here.run("git", "rebase", "main", **AGENT)
-    here.write(d="both\n")
-    here.git("add", "d")
-    here.git("commit", "-q", "-m", "both", **AGENT)
-    here.git("rebase", "--continue", **AGENT)
+def test_a_conflict_that_a_rebase_continues_past_the_hooks_needs_a_review(repository):
+    repository.git("checkout", "-q", "topic")
+    commit(repository, environ=AGENT, d="topic\n")
+    repository.run("git", "rebase", "main", **AGENT)
+    repository.write(d="both\n")
+    repository.git("add", "d")
+    result = repository.run("git", "rebase", "--continue", **AGENT)
+    assert "refs/heads/topic was not moved" in result.text
+    repository.git("rebase", "--abort")
+    repository.run("git", "rebase", "main", **AGENT)
+    repository.write(d="both\n")
+    repository.git("add", "d")
+    repository.git("commit", "-q", "-m", "both", **AGENT)
+    repository.git("rebase", "--continue", **AGENT)
 
 
 @pytest.mark.slow
-def test_a_commit_that_was_reviewed_afterwards_may_be_moved_to(here):
-    here.write(a="good\n")
-    here.git("checkout", "-q", "--detach")
-    here.git("commit", "-qanm", "x", **AGENT)
-    assert here.run("git", "branch", "-f", "main", **AGENT).code != 0
-    here.git("checkout", "-q", "-b", "other-way")  # a person
-    here.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
-    here.git("branch", "-f", "main", **AGENT)
+def test_a_commit_that_was_reviewed_afterwards_may_be_moved_to(repository):
+    repository.write(a="good\n")
+    repository.git("checkout", "-q", "--detach")
+    repository.git("commit", "-qanm", "x", **AGENT)
+    assert repository.run("git", "branch", "-f", "main", **AGENT).code != 0
+    repository.git("checkout", "-q", "-b", "other-way")  # a person
+    repository.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
+    repository.git("branch", "-f", "main", **AGENT)
 
 
 @pytest.mark.slow
-def test_a_broken_installation_stops_nobody_and_says_so(here):
-    script = here.path / ".git" / "hooks" / "reference-transaction"
+def test_a_broken_installation_stops_nobody_and_says_so(repository):
+    script = repository.path / ".git" / "hooks" / "reference-transaction"
     python = (
         next(line for line in script.read_text().split("\n") if "-m vibe_gate" in line)
         .split("|")[1]
         .split()[0]
     )
     script.write_text(script.read_text().replace(python, "/nowhere/python"))
-    here.write(**FAILS)
-    done = here.run("git", "commit", "-qanm", "x", **AGENT)
-    assert (done.code, "not checked whether a hook let this commit through" in done.text) == (
+    repository.write(**FAILS)
+    result = repository.run("git", "commit", "-qanm", "x", **AGENT)
+    assert (result.code, "not checked whether a hook let this commit through" in result.text) == (
         0,
         True,
     )
 
 
 @pytest.mark.slow
-def test_a_hook_that_was_there_runs_first_with_the_same_input(here):
-    here.run("vibe-gate", "uninstall", "git")
-    theirs = here.path / ".git" / "hooks" / "reference-transaction"
+def test_a_hook_that_was_there_runs_first_with_the_same_input(repository):
+    repository.run("vibe-gate", "uninstall", "git")
+    theirs = repository.path / ".git" / "hooks" / "reference-transaction"
     theirs.write_text('#!/bin/sh\n[ "$1" = prepared ] && cat >>.git/seen\nexit 0\n')
     theirs.chmod(0o755)
-    put_in(here, "install git")
-    commit(here, g="g\n")
-    assert "refs/heads/main" in (here.path / ".git" / "seen").read_text()
-    here.write(**FAILS)
-    assert here.run("git", "commit", "-qanm", "x", **AGENT).code == 128
-    here.run("vibe-gate", "uninstall", "git")
+    put_in(repository, "install git")
+    commit(repository, g="g\n")
+    assert "refs/heads/main" in (repository.path / ".git" / "seen").read_text()
+    repository.write(**FAILS)
+    assert repository.run("git", "commit", "-qanm", "x", **AGENT).code == 128
+    repository.run("vibe-gate", "uninstall", "git")
     assert theirs.read_text().startswith("#!/bin/sh\n[ ")

@@ -34,10 +34,10 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(
         history.repo.git("config", "user.name", "Ada")
         history.repo.git("config", "user.email", "ada@example.org")
         assert vibe_gate("label", finding, "wrong", **call).code == 0
-        done = vibe_gate("replay", "--since", "1d", **call)
-        told = "Replaying 2 runs: at most $1.00 (--max-cost-usd), nothing for known answers.\n"
-        assert (done.code, done.err) == (0, told)
-        head, row, found, blocked, labelled = done.out.splitlines()
+        result = vibe_gate("replay", "--since", "1d", **call)
+        sentence = "Replaying 2 runs: at most $1.00 (--max-cost-usd), nothing for known answers.\n"
+        assert (result.code, result.err) == (0, sentence)
+        head, row, finding_line, blocked, labelled = result.out.splitlines()
         assert head.split() == ["run", "criterion", "before", "->", "after", "USD"]
         assert row.split()[:5] == [
             runs[0].run_id[:18],
@@ -46,19 +46,19 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(
             "->",
             "pass",
         ]
-        assert found == f"    src/load.py:4: The error is dropped. [{finding}]"
+        assert finding_line == f"    src/load.py:4: The error is dropped. [{finding}]"
         assert blocked.startswith("Would have blocked 0 of 2, would no longer block 1; $0.0")
         assert labelled == "Of 1 that it would no longer block, 1 was labelled wrong."
 
-        asked = len(history.requests)
+        requests_before = len(history.requests)
         narrowed = vibe_gate("replay", "--json", "--rubric", "quality", runs[0].run_id, **call).json
         assert [row["recorded"] for row in narrowed["runs"]] == [False]
-        again = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", "--jobs", "2", **call).json
-        assert [row["recorded"] for row in again["runs"]] == [True, True]
-        assert again["totals"]["gone_wrong"] == 1
-        assert len(history.requests) == asked
+        second = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", "--jobs", "2", **call).json
+        assert [row["recorded"] for row in second["runs"]] == [True, True]
+        assert second["totals"]["gone_wrong"] == 1
+        assert len(history.requests) == requests_before
 
-        replay = again["runs"][0]["replay"]
+        replay = second["runs"][0]["replay"]
         assert replay not in vibe_gate("bundles", "list", **call).out
         assert (
             vibe_gate("bundles", "show", replay, "--json", **call).json["summary"]["outcome"]
@@ -75,16 +75,20 @@ def test_workers_replay_side_by_side_and_a_run_that_is_not_here_is_a_row(tmp_pat
         history = History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
         runs = [history.reviewed(number) for number in range(3)]
         history.define("strict")
-        gone = "20260101T000000000Z-00000000"
-        named = [*(run.run_id for run in runs), gone]
+        missing_run = "20260101T000000000Z-00000000"
+        run_ids = [*(run.run_id for run in runs), missing_run]
         call = {"cwd": history.path, "environ": history.environ}
-        done = vibe_gate("replay", *named, "--jobs", "2", "--json", **call).json
-        assert [(row["run_id"], row["blocks"], bool(row["why"])) for row in done["runs"]] == [
+        document = vibe_gate("replay", *run_ids, "--jobs", "2", "--json", **call).json
+        assert [(row["run_id"], row["blocks"], bool(row["why"])) for row in document["runs"]] == [
             *((run.run_id, True, False) for run in runs),
-            (gone, False, True),
+            (missing_run, False, True),
         ]
-        assert (done["exit_code"], done["totals"]["new"], done["totals"]["replayed"]) == (0, 2, 3)
-        table = vibe_gate("replay", *named, "--table", **call)
+        assert (
+            document["exit_code"],
+            document["totals"]["new"],
+            document["totals"]["replayed"],
+        ) == (0, 2, 3)
+        table = vibe_gate("replay", *run_ids, "--table", **call)
         assert (table.code, "cannot be replayed: 1 run" in table.out) == (3, True)
 
 
@@ -100,8 +104,10 @@ def test_shards_are_the_whole_and_their_archives_give_one_table(tmp_path, enviro
     parts = []
     for number, place in enumerate(machines[:2], 1):
         call = {"cwd": place, "environ": history.environ}
-        done = vibe_gate("replay", "--since", "1d", "--shard", f"{number}/2", "--json", **call).json
-        parts.append({row["run_id"] for row in done["runs"]})
+        document = vibe_gate(
+            "replay", "--since", "1d", "--shard", f"{number}/2", "--json", **call
+        ).json
+        parts.append({row["run_id"] for row in document["runs"]})
         vibe_gate("bundles", "export", "--all", "-o", str(tmp_path / f"{number}.tar.xz"), **call)
     assert parts[0] | parts[1] == runs
     assert not parts[0] & parts[1]
@@ -143,12 +149,14 @@ def test_a_key_is_wanted_of_workers_and_a_cost_is_told_only_where_a_chosen_rubri
         Repo(tmp_path / "repo", environ), environ | {"ANTHROPIC_API_KEY": "sk-none"}, None
     )
     history.repo.write(".vibe-gate/rubrics/asked.toml", RUBRIC.replace("quality", "asked"))
-    gone = "20260101T000000000Z-00000000"
-    told = [
-        vibe_gate("replay", gone, "--rubric", name, cwd=history.path, environ=history.environ).err
+    missing_run = "20260101T000000000Z-00000000"
+    errors = [
+        vibe_gate(
+            "replay", missing_run, "--rubric", name, cwd=history.path, environ=history.environ
+        ).err
         for name in ("quality", "asked")
     ]
-    assert told == [
+    assert errors == [
         "",
         "Replaying 1 run: at most $0.50 (--max-cost-usd), nothing for known answers.\n",
     ]
@@ -195,6 +203,6 @@ def test_what_cannot_be_meant_is_told_before_anything_is_asked(
     tmp_path, environ, argv, sentence
 ) -> None:
     history = History(Repo(tmp_path / "repo", environ), environ, None)
-    done = vibe_gate("replay", *argv, cwd=history.path, environ=history.environ)
-    assert done.code == 2
-    assert sentence in done.err
+    result = vibe_gate("replay", *argv, cwd=history.path, environ=history.environ)
+    assert result.code == 2
+    assert sentence in result.err

@@ -15,7 +15,9 @@ from vibe_gate.store.run_recorder import RunRecorder
 
 @pytest.fixture
 def report(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
-    return lambda *argv, **more: vibe_gate("report", *argv, cwd=repo, environ=environ | more)
+    return lambda *argv, **variables: vibe_gate(
+        "report", *argv, cwd=repo, environ=environ | variables
+    )
 
 
 @pytest.fixture
@@ -26,8 +28,8 @@ def sealed(repo: Path) -> RunRecorder:
 
 
 def test_the_page_is_kept_beside_the_runs_and_is_none_of_them(sealed, report, repo, environ):
-    done = report()
-    page = Path(done.out.strip())
+    result = report()
+    page = Path(result.out.strip())
     assert page == repo / f".vibe-artifacts/reports/{sealed.run_id}.html"
     assert page.read_text() == report("-o", "-").out
     report(sealed.run_id, "-o", "page.html")
@@ -54,29 +56,29 @@ def test_the_browser_is_shown_the_page(sealed, report, repo):
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(sealed, report, argv, code, sentence):
-    done = report(*argv)
-    assert (done.code, done.out) == (code, "")
-    assert sentence in done.err
+    result = report(*argv)
+    assert (result.code, result.out) == (code, "")
+    assert sentence in result.err
 
 
 def test_a_store_that_takes_no_page_is_told_with_the_way_out(sealed, report, repo):
     (repo / ".vibe-artifacts/reports").write_text("in the way")
-    done = report()
-    assert done.code == 3
-    assert "Use -o FILE" in done.err
+    result = report()
+    assert result.code == 3
+    assert "Use -o FILE" in result.err
 
 
 def test_a_run_that_was_edited_has_no_page(sealed, report):
     summary = sealed.directory / "summary.json"
     summary.write_text(summary.read_text().replace('"pass"', '"fail"'))
-    done = report()
-    assert (done.code, done.out) == (5, "")
+    result = report()
+    assert (result.code, result.out) == (5, "")
 
 
 def test_a_review_writes_its_page(repo, environ):
     (repo / "new.py").write_text("x = 1\n")
-    done = vibe_gate("review", "--no-judge", "--html", "page.html", cwd=repo, environ=environ)
+    review = vibe_gate("review", "--no-judge", "--html", "page.html", cwd=repo, environ=environ)
     page = (repo / "page.html").read_text()
-    assert done.code == 0
+    assert review.code == 0
     assert "new.py" in page
     assert 'data-blob="' in page

@@ -12,12 +12,12 @@ from program import git, repository
 
 @pytest.fixture
 def repo(tmp_path) -> Path:
-    where = repository(tmp_path / "r")
-    (where / "a.txt").write_text("one\ntwo \x1b[2J\u202e\n")
-    (where / "evil\x1b]0;title\x07.txt").write_text("x\n")
-    git(where, "add", "-A")
-    git(where, "commit", "-q", "-m", "more")
-    return where
+    root = repository(tmp_path / "r")
+    (root / "a.txt").write_text("one\ntwo \x1b[2J\u202e\n")
+    (root / "evil\x1b]0;title\x07.txt").write_text("x\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "more")
+    return root
 
 
 @pytest.mark.slow
@@ -46,21 +46,21 @@ def test_colours_can_be_refused(repo, environ, setting):
 
 
 def test_off_a_terminal_there_is_plain_text_and_one_line_of_progress_a_step(repo, environ):
-    done = vibe_gate("review", "HEAD~1", "--no-judge", cwd=repo, environ=environ)
-    assert done.returncode == 1
-    assert done.stdout.startswith("✗ FAIL · safety: no-invisible-unicode failed (must)")
-    assert done.stderr.splitlines()[0] == "change: reading the change"
-    assert "checks: 2 files, " in done.stderr
-    assert not set(done.stdout + done.stderr) & {"\x1b", "\u202e", "\x07"}
+    review = vibe_gate("review", "HEAD~1", "--no-judge", cwd=repo, environ=environ)
+    assert review.returncode == 1
+    assert review.stdout.startswith("✗ FAIL · safety: no-invisible-unicode failed (must)")
+    assert review.stderr.splitlines()[0] == "change: reading the change"
+    assert "checks: 2 files, " in review.stderr
+    assert not set(review.stdout + review.stderr) & {"\x1b", "\u202e", "\x07"}
 
 
 @pytest.fixture
 def commanding(tmp_path) -> Path:
-    where = repository(tmp_path / "commanding")
-    (where / "##[error]x.py").write_text("x = 1  # \u202e\n")
-    git(where, "add", "-A")
-    git(where, "commit", "-q", "-m", "##[stop-commands]x")
-    return where
+    root = repository(tmp_path / "commanding")
+    (root / "##[error]x.py").write_text("x = 1  # \u202e\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "##[stop-commands]x")
+    return root
 
 
 @pytest.mark.parametrize("form", [(), ("--gitlab", "-")], ids=["screen", "json"])
@@ -68,8 +68,8 @@ def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_a_review_prints(
     commanding, environ, form
 ):
     plain, in_a_job = (
-        vibe_gate("review", "HEAD~1", "--no-judge", *form, cwd=commanding, environ=given).stdout
-        for given in (environ, {**environ, "GITHUB_ACTIONS": "true"})
+        vibe_gate("review", "HEAD~1", "--no-judge", *form, cwd=commanding, environ=variables).stdout
+        for variables in (environ, {**environ, "GITHUB_ACTIONS": "true"})
     )
     assert "##[error]x.py" in plain
     assert "error]x.py" in in_a_job

@@ -19,20 +19,20 @@ LETTERS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "
 def oracle(repo: Repo, *argv: str) -> list[tuple[str, str]]:
     """(change type, path) of every file, as git says."""
     fields = repo.git("diff", "--name-status", "-M", "-z", *argv).split("\0")[:-1]
-    found = []
+    changes = []
     while fields:
         letter = fields.pop(0)[0]
         if letter == "R":
             fields.pop(0)
-        found.append((LETTERS[letter], fields.pop(0)))
-    return sorted(found)
+        changes.append((LETTERS[letter], fields.pop(0)))
+    return sorted(changes)
 
 
 def reviewed(repo: Repo, *argv: str) -> list[tuple[str, str]]:
     """The same, as `vibe-gate review` says."""
-    done = vibe_gate("review", *argv, "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
-    assert done.code in (0, 1, 4), done.err
-    return sorted((file["change_type"], file["path"]) for file in done.json["change"]["files"])
+    review = vibe_gate("review", *argv, "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
+    assert review.code in (0, 1, 4), review.err
+    return sorted((file["change_type"], file["path"]) for file in review.json["change"]["files"])
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def test_bundles_that_the_users_gitignore_lists_are_no_part_of_the_change(repo):
 
 def test_a_shallow_clone_says_that_history_ends_there(repo, tmp_path, environ):
     repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
-    done = vibe_gate("review", "--commit", "HEAD", cwd=tmp_path / "shallow", environ=environ)
-    assert (done.code, "git fetch --deepen" in done.err) == (2, True)
+    review = vibe_gate("review", "--commit", "HEAD", cwd=tmp_path / "shallow", environ=environ)
+    assert (review.code, "git fetch --deepen" in review.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_a_shallow_clone_says_that_history_ends_there(repo, tmp_path, environ):
 def test_what_selects_nothing_says_what_to_give(tmp_path, environ, argv, sentence):
     repo = Repo(tmp_path / "repo", environ)
     repo.commit("Root", **{"a.py": "a = 1\n"})
-    done = vibe_gate("review", *argv, cwd=repo.path, environ=environ)
-    assert (done.code, sentence in done.err) == (2, True), done.err
+    review = vibe_gate("review", *argv, cwd=repo.path, environ=environ)
+    assert (review.code, sentence in review.err) == (2, True), review.err
 
 
 def test_a_shown_run_of_a_tree_that_is_committed_since_says_nothing_of_committing(

@@ -40,9 +40,9 @@ def ask(repo, environ):
     mirror.close()
 
     def run(*argv: str, code: int = 0) -> str:
-        done = vibe_gate("sessions", *argv, cwd=repo, environ=environ)
-        assert done.code == code, done.err
-        return done.out if code == 0 else done.err
+        result = vibe_gate("sessions", *argv, cwd=repo, environ=environ)
+        assert result.code == code, result.err
+        return result.out if code == 0 else result.err
 
     return run
 
@@ -59,17 +59,17 @@ def only_id(ask) -> str:
 def test_list_says_what_there_is_and_show_what_was_said(ask):
     line = ask("list")
     assert only_id(ask) in line and "  fixer          3 turns  $0.7500  Do 1." in line
-    shown = ask("show", FIRST[:4])
-    assert "agent     fixer" in shown and "you: Do 1." in shown and "agent: Done 3." in shown
-    assert "-- turn 2 · 2026-01-02 03:04 · ended · $0.2500 · files a20000000000" in shown
+    output = ask("show", FIRST[:4])
+    assert "agent     fixer" in output and "you: Do 1." in output and "agent: Done 3." in output
+    assert "-- turn 2 · 2026-01-02 03:04 · ended · $0.2500 · files a20000000000" in output
     assert len(document(ask("show", FIRST, "--json"))["messages"]) == 6
 
 
 def test_no_session_and_a_wrong_name_are_said(repo, environ):
-    done = vibe_gate("sessions", "list", cwd=repo, environ=environ)
-    assert (done.code, done.out) == (0, "No sessions yet.\n")
-    done = vibe_gate("sessions", "show", "6f*", cwd=repo, environ=environ)
-    assert done.code == 2 and "No session '6f*'; see `vibe-gate sessions list`." in done.err
+    result = vibe_gate("sessions", "list", cwd=repo, environ=environ)
+    assert (result.code, result.out) == (0, "No sessions yet.\n")
+    result = vibe_gate("sessions", "show", "6f*", cwd=repo, environ=environ)
+    assert result.code == 2 and "No session '6f*'; see `vibe-gate sessions list`." in result.err
 
 
 def test_a_fork_is_not_the_newest_and_a_rewound_session_is(ask, repo):
@@ -78,7 +78,10 @@ def test_a_fork_is_not_the_newest_and_a_rewound_session_is(ask, repo):
     assert [turn["after"] for turn in fork["turns"]] == [tree("a", 1), tree("a", 2)] and fork[
         "parent_session_id"
     ] == FIRST
-    assert [one["id"] for one in document(ask("list", "--json"))["sessions"]] == [first, fork["id"]]
+    assert [session["id"] for session in document(ask("list", "--json"))["sessions"]] == [
+        first,
+        fork["id"],
+    ]
     claims = repo / ".vibe-artifacts/sessions" / fork["id"] / "meta.json"
     claims.write_text(claims.read_text().replace(fork["updated_at"], "2999-01-01T00:00:00.000Z"))
     rewound = document(ask("rewind", first, "--to", "1", "--json"))
@@ -86,8 +89,8 @@ def test_a_fork_is_not_the_newest_and_a_rewound_session_is(ask, repo):
     assert newest["id"] == rewound["id"] and [turn["after"] for turn in newest["turns"]] == [
         tree("a", 1)
     ]
-    said = document(ask("show", rewound["id"], "--json"))["messages"]
-    assert len(said) == 2 and said[-1]["uuid"] == rewound["turns"][-1]["last"]
+    messages = document(ask("show", rewound["id"], "--json"))["messages"]
+    assert len(messages) == 2 and messages[-1]["uuid"] == rewound["turns"][-1]["last"]
     assert "there is no turn 4" in ask("rewind", first, "--to", "4", code=2)
     assert len(document(ask("show", first, "--json"))["messages"]) == 6
 
@@ -105,15 +108,18 @@ def test_a_session_gets_another_title_and_is_deleted(ask, repo):
 def test_an_older_file_is_taken_over_once_however_often_it_is_asked(ask, tmp_path):
     file = tmp_path / "old.json"
     file.write_text(json.dumps(OLDER))
-    made = document(ask("migrate", str(file), "--json"))
-    assert (made["messages"], made["new"], made["title"]) == (5, True, "Mend it")
-    assert made["id"].startswith("vibe_20251102_102030_") and made["cwd"] == "/home/ada/project"
-    again = document(ask("migrate", str(file), "--json"))
-    assert (again["id"], again["new"]) == (made["id"], False)
-    shown = ask("show", made["id"])
+    migrated = document(ask("migrate", str(file), "--json"))
+    assert (migrated["messages"], migrated["new"], migrated["title"]) == (5, True, "Mend it")
     assert (
-        "you: Mend a.py.\nPlease." in shown
-        and '  read_file {"path": "a.py"}\n  result: x = 1' in shown
+        migrated["id"].startswith("vibe_20251102_102030_")
+        and migrated["cwd"] == "/home/ada/project"
+    )
+    second = document(ask("migrate", str(file), "--json"))
+    assert (second["id"], second["new"]) == (migrated["id"], False)
+    output = ask("show", migrated["id"])
+    assert (
+        "you: Mend a.py.\nPlease." in output
+        and '  read_file {"path": "a.py"}\n  result: x = 1' in output
     )
 
 
@@ -121,7 +127,7 @@ CALL = '{"metadata": {}, "messages": [{"role": "assistant", "tool_calls": [{"fun
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "sentence"),
     [
         ("[]", "it is not a JSON object"),
         ('{"metadata": {}, "messages": []}', "at least one message"),
@@ -139,10 +145,10 @@ CALL = '{"metadata": {}, "messages": [{"role": "assistant", "tool_calls": [{"fun
         (CALL % ("[" * 200 + "]" * 200), "nested more than"),
     ],
 )
-def test_what_is_no_older_session_is_refused(ask, tmp_path, text, why):
+def test_what_is_no_older_session_is_refused(ask, tmp_path, text, sentence):
     file = tmp_path / "old.json"
     file.write_text(text)
-    assert why in ask("migrate", str(file), code=2)
+    assert sentence in ask("migrate", str(file), code=2)
 
 
 def test_sessions_that_the_repository_brought_are_not_used(ask, repo):
@@ -166,12 +172,12 @@ def test_no_agent_goes_on_with_a_session_that_was_copied_here_until_a_person_tak
 ):
     name = only_id(ask)
     shutil.rmtree(repo / ".git/vibe-gate")
-    said = " ".join(ask(*words, code=2 if words[0] == "continue" else 5).split())
+    refusal = " ".join(ask(*words, code=2 if words[0] == "continue" else 5).split())
     assert (
         "No session began in this clone"
         if words[0] == "continue"
         else "did not begin in this clone"
-    ) in said
+    ) in refusal
     assert only_id(ask) == name and "you: Do 1." in ask("show", FIRST)
     assert f"{name}  taken over" in ask("migrate", name)
     assert f"{name}  was of this clone already" in ask("migrate", name)
@@ -179,8 +185,8 @@ def test_no_agent_goes_on_with_a_session_that_was_copied_here_until_a_person_tak
 
 
 def test_help_teaches(repo, environ):
-    done = vibe_gate("sessions", "--help", cwd=repo, environ=environ)
-    assert "rewind 6f1c --to 2" in done.out and max(map(len, done.out.splitlines())) <= 80
+    result = vibe_gate("sessions", "--help", cwd=repo, environ=environ)
+    assert "rewind 6f1c --to 2" in result.out and max(map(len, result.out.splitlines())) <= 80
 
 
 def test_a_path_of_a_file_that_is_not_there_is_said(ask, tmp_path):
@@ -218,19 +224,22 @@ def with_captured(ask, repo):
 
 def test_captured_sessions_are_listed_below_our_own_and_shown_turn_by_turn(with_captured):
     ask = with_captured
-    own, between, heading, line = ask("list").splitlines()
-    assert "fixer" in own and (between, heading) == ("", "Captured sessions of other programs:")
+    own_line, between, heading, line = ask("list").splitlines()
+    assert "fixer" in own_line and (between, heading) == (
+        "",
+        "Captured sessions of other programs:",
+    )
     assert (
         line.split("  ", 2)[1].startswith("claude_2026")
         and "Claude Code    2 turns    1 file  Rename f." in line
     )
     (head,) = document(ask("list", "--json"))["captured"]
     for name in (CAPTURED, CAPTURED[:6], head["id"]):
-        shown = ask("show", name)
-        assert shown.startswith(head["id"]) and len(shown) < 10_000
-        assert "-- turn 1 · 2026-02-02 02:40\nyou: Rename f." in shown
-        assert "and 10 more calls; --json has them." in shown
-        assert not set(shown) & {"\x1b", "\u202e"} and "sk-ant" not in shown
+        output = ask("show", name)
+        assert output.startswith(head["id"]) and len(output) < 10_000
+        assert "-- turn 1 · 2026-02-02 02:40\nyou: Rename f." in output
+        assert "and 10 more calls; --json has them." in output
+        assert not set(output) & {"\x1b", "\u202e"} and "sk-ant" not in output
     first, second = document(ask("show", CAPTURED, "--json"))["turns"]
     assert len(first["prompt"]) > 100_000 and len(first["calls"]) == 60 and second["calls"] == []
 
@@ -243,9 +252,10 @@ def test_a_captured_session_is_deleted_and_its_own_program_goes_on_with_it(with_
         (("rewind", CAPTURED, "--to", "1"), "--fork-session"),
         (("rename", CAPTURED, "x"), "Its name is made of its agent, time and id"),
     ):
-        said = ask(*argv, code=2)
+        refusal = ask(*argv, code=2)
         assert (
-            "is a session of Claude Code, which vibe-gate only recorded." in said and remedy in said
+            "is a session of Claude Code, which vibe-gate only recorded." in refusal
+            and remedy in refusal
         )
     assert "is deleted, with its prompts." in ask("delete", CAPTURED)
     assert "Captured" not in ask("list") and "No session" in ask("show", CAPTURED, code=2)

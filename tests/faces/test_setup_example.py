@@ -23,8 +23,8 @@ def suite(pytester, environ) -> Repo:
 
 
 def test_the_example_passes_from_its_cassettes(pytester, suite):
-    done = pytester.runpytest_subprocess("--vibe-strict")
-    done.assert_outcomes(passed=2)  # else run `python tests/faces/record_setup_example.py`
+    result = pytester.runpytest_subprocess("--vibe-strict")
+    result.assert_outcomes(passed=2)  # else run `python tests/faces/record_setup_example.py`
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_a_broken_command_is_found_without_a_model(pytester, suite, text, senten
     (suite.path / FIX).unlink()
     if text is not None:
         suite.write(FIX, text)
-    done = pytester.runpytest_subprocess("-k", "test_fix")
-    outcomes = done.parseoutcomes()
+    result = pytester.runpytest_subprocess("-k", "test_fix")
+    outcomes = result.parseoutcomes()
     assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1
-    done.stdout.fnmatch_lines([sentence])
+    result.stdout.fnmatch_lines([sentence])
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_changed_set_up_is_another_question_and_the_difference_names_the_file(
     pytester, suite, path, difference
 ):
     suite.write(path, "Do as you like with $ARGUMENTS.\n")
-    done = pytester.runpytest_subprocess("-rs", "-k", "test_fix")
-    done.assert_outcomes(skipped=1)
-    done.stdout.fnmatch_lines([f"*no recorded answer: {difference}*"])
+    result = pytester.runpytest_subprocess("-rs", "-k", "test_fix")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines([f"*no recorded answer: {difference}*"])
 
 
 def test_a_broken_command_is_found_with_a_model(pytester, suite, environ, monkeypatch):
@@ -71,6 +71,6 @@ def test_a_broken_command_is_found_with_a_model(pytester, suite, environ, monkey
     with answering(agent, repeat_last=True) as model:
         for name, value in model.environ.items():
             monkeypatch.setenv(name, value)
-        done = pytester.runpytest_subprocess("--vibe-wire=live")
-    done.assert_outcomes(failed=1, passed=1)
-    done.stdout.fnmatch_lines(["*CLAUDE.md asks for a line*"])
+        result = pytester.runpytest_subprocess("--vibe-wire=live")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["*CLAUDE.md asks for a line*"])

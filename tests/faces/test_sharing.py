@@ -67,7 +67,7 @@ class Shared:
         self.repo.git("push", "-q", "origin", "main")
         self.repo.git("remote", "set-head", "origin", "main")
 
-    def asked(
+    def commit_from_session(
         self, *prompts: str, files: dict[str, str] = MADE, session: str = SESSION, later: str = ""
     ) -> str:
         """Have a captured session asked this write these files, and commit them; what is asked
@@ -86,7 +86,9 @@ class Shared:
         folder = self.repo.path / ".git/vibe-gate/captures" / session
         folder.mkdir(parents=True, exist_ok=True)
         ms = int(NOW.timestamp() * 1000)
-        lines = [json.dumps({"ts": ms + n, "event": one}) + "\n" for n, one in enumerate(events)]
+        lines = [
+            json.dumps({"ts": ms + n, "event": event}) + "\n" for n, event in enumerate(events)
+        ]
         (folder / "events.ndjson").write_text("".join(lines))
         shelf = open_store(self.repo.path, Redactor({}), lambda: NOW).captures()
         captures.fold_captures(open_state(self.repo.path / ".git"), shelf, Redactor({}), NOW)
@@ -96,14 +98,14 @@ class Shared:
         self, terminal: Typed | None = None, since: str = "origin/main", **environ: str
     ) -> str:
         """What the hook says of a push of main, and nothing else is pushed."""
-        said: list[str] = []
+        messages: list[str] = []
         hook = Hook(
             "pre-push", ("origin", self.remote), read_environment({**self.repo.environ, **environ}), self.repo.path,
-            lambda: NOW, 1, lambda: "", said.append, open_state, terminal=lambda: nullcontext(terminal),  # type: ignore[arg-type,return-value]
+            lambda: NOW, 1, lambda: "", messages.append, open_state, terminal=lambda: nullcontext(terminal),  # type: ignore[arg-type,return-value]
         )  # fmt: skip
         commits = tuple(self.repo.git("rev-list", "--reverse", f"{since}..main").split())
         share_prompts(hook, {Selection("range", since, "main"): commits}, self.remote)
-        return "\n".join(said)
+        return "\n".join(messages)
 
     def notes(self) -> dict[str, list[dict[str, Any]]]:
         """By commit, the lines of the remote's notes."""
@@ -127,18 +129,18 @@ def shared(tmp_path, environ) -> Shared:
 
 @pytest.mark.slow
 def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared):
-    commit = shared.asked(
+    commit = shared.commit_from_session(
         "Rename total", f"Use {KEY}\nand \x1b[2J" + "x" * 99, later="A question of another day"
     )
     terminal = Typed("s", "y")
-    said = shared.push(terminal)
-    assert f"2 prompts of 1 session shared (redacted) with {shared.remote}: git notes" in said
-    screen, whole = terminal.shown.split("Share this?", 1)
+    output = shared.push(terminal)
+    assert f"2 prompts of 1 session shared (redacted) with {shared.remote}: git notes" in output
+    screen, full_text = terminal.shown.split("Share this?", 1)
     for part in ("Ada <", shared.remote, "refs/notes/vibe-gate-prompts", "2 prompts of 1 session, on 1 commit",
                  "Claude Code session 1f3c9a1e\n    1: Rename total\n    2: Use ",
                  "also at --dry-run, and if the push is refused.\n\n"):  # fmt: skip
         assert part in screen
-    assert "x" * 99 in whole
+    assert "x" * 99 in full_text
     for text in (terminal.shown, json.dumps(shared.notes())):
         assert KEY not in text
         assert "another day" not in text
@@ -157,18 +159,20 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
             repository.change(Selection("commit")),
         )
         gate = gate_for(repository, change, base=None, definitions=None)
-        here = prompt_claim(change, gate, repository, state, str)
-        assert (here.is_private, "Rename total" in here.text) == (True, True)
-        assert [one.turn for one in read_shared_prompts(repository, {commit})] == [1, 2]
+        local_claim = prompt_claim(change, gate, repository, state, str)
+        assert (local_claim.is_private, "Rename total" in local_claim.text) == (True, True)
+        assert [prompt.turn for prompt in read_shared_prompts(repository, {commit})] == [1, 2]
         assert read_shared_prompts(repository, {"0" * 40}) == ()
         # Elsewhere the notes say the same.
-        there = prompt_claim(change, gate, repository, open_state(shared.repo.path.parent), str)
-        assert (there.is_private, there.text) == (False, here.text)
+        foreign_claim = prompt_claim(
+            change, gate, repository, open_state(shared.repo.path.parent), str
+        )
+        assert (foreign_claim.is_private, foreign_claim.text) == (False, local_claim.text)
 
 
 @pytest.mark.slow  # seven pushes
 def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
-    shared.asked("Rename total")
+    shared.commit_from_session("Rename total")
     assert "nobody can be asked without a terminal" in shared.push()
     for agent in ({"CLAUDECODE": "1"}, {"CI": "true"}):
         assert "a person has to agree" in shared.push(Typed("y"), **agent)
@@ -176,7 +180,7 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     assert shared.notes() == {}
     assert "shared" in shared.push(Typed("a"))
     assert len(shared.notes()) == 1
-    shared.asked("And now this", files={"b": "b\n"}, session="2" * 8)
+    shared.commit_from_session("And now this", files={"b": "b\n"}, session="2" * 8)
     assert f"2 prompts of 2 sessions shared (redacted) with {shared.remote}: " in shared.push(
         CLAUDECODE="1"
     )
@@ -184,7 +188,7 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     setting = f"vibe-gate.{shared.remote}.sharePrompts"
     assert shared.repo.git("config", setting) == "redacted"
     shared.repo.git("config", setting, "digest")  # to less than would leave
-    shared.asked("More", files={"c": "c\n"}, session="3" * 8)
+    shared.commit_from_session("More", files={"c": "c\n"}, session="3" * 8)
     assert "stay here" in shared.push()
     # Where the default branch is not known, the trusted revision may be the change's own.
     shared.repo.git("config", setting, "redacted")
@@ -192,9 +196,9 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     shared.repo.git("update-ref", "refs/remotes/origin/other", "origin/main")
     shared.repo.git("update-ref", "-d", "refs/remotes/origin/main")
     before = shared.notes()
-    said = shared.push(since="origin/other")
-    assert "stay here: " in said
-    assert "remote set-head" in said
+    output = shared.push(since="origin/other")
+    assert "stay here: " in output
+    assert "remote set-head" in output
     assert shared.notes() == before
     shared.repo.git("config", "vibe-gate.sharePrompts", "never")
     assert shared.push(Typed(), since="origin/other") == ""
@@ -205,11 +209,13 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
 def test_a_digest_has_no_word_of_a_prompt_and_never_means_never(tmp_path, environ, prompts):
     shared = Shared(tmp_path, environ, prompts)
     # A change cannot turn on for itself what the trusted revision does not say.
-    shared.asked("Rename total", files={**MADE, ".vibe-gate/gate.toml": GATE.format("redacted")})
+    shared.commit_from_session(
+        "Rename total", files={**MADE, ".vibe-gate/gate.toml": GATE.format("redacted")}
+    )
     terminal = Typed("s", "y")
-    said = shared.push(terminal)
+    output = shared.push(terminal)
     if prompts == "never":
-        assert (said, terminal.shown, shared.notes()) == ("", "", {})
+        assert (output, terminal.shown, shared.notes()) == ("", "", {})
         return
     [[line]] = shared.notes().values()
     assert "prompts" not in line or line["prompts"] == []
@@ -220,7 +226,7 @@ def test_a_digest_has_no_word_of_a_prompt_and_never_means_never(tmp_path, enviro
 
 @pytest.mark.slow  # two pushes and a colleague's
 def test_an_amended_or_rebased_commit_has_what_was_asked_for_and_a_colleagues_line_stays(shared):
-    first = shared.asked("Rename total")
+    first = shared.commit_from_session("Rename total")
     shared.repo.git("commit", "-q", "--amend", "-m", "Other words")
     amended = shared.repo.git("rev-parse", "HEAD")
     shared.push(Typed("y"))
@@ -249,7 +255,7 @@ def test_an_amended_or_rebased_commit_has_what_was_asked_for_and_a_colleagues_li
 
 @pytest.mark.slow  # a prompt of five megabytes, redacted
 def test_what_is_refused_or_too_long_never_stops_the_push(shared):
-    shared.asked("Begin", *["y" * 500] * 60, "z" * 5_000_000, "End")
+    shared.commit_from_session("Begin", *["y" * 500] * 60, "z" * 5_000_000, "End")
     hook = Path(shared.remote, "hooks/pre-receive")
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\nexit 1\n")
@@ -260,7 +266,7 @@ def test_what_is_refused_or_too_long_never_stops_the_push(shared):
     shared.push(terminal)
     assert "... and " in terminal.shown
     [[line]] = shared.notes().values()
-    texts = [one["text"] for one in line["prompts"]]
+    texts = [prompt["text"] for prompt in line["prompts"]]
     assert (texts[0], texts[-1], line["turns"]) == ("Begin", "End", 63)
     assert sum(map(len, texts)) <= MAX_SESSION
     assert max(map(len, texts)) < MAX_PROMPT + 100
@@ -283,7 +289,7 @@ def test_a_password_of_a_url_is_neither_shown_nor_kept():
 def test_a_push_at_a_terminal_asks_there_and_git_goes_on(tmp_path, environ):
     shared = Shared(tmp_path, environ, "redacted")
     assert started("install", "git", cwd=shared.repo.path, environ=environ).code == 0
-    shared.asked("Rename total")
+    shared.commit_from_session("Rename total")
 
     def pushed(answer: bytes) -> tuple[int, str]:
         pid, master = pty.fork()
@@ -317,11 +323,11 @@ def test_a_push_at_a_terminal_asks_there_and_git_goes_on(tmp_path, environ):
         "rev-parse", "main"
     )
     assert len(shared.notes()) == 1
-    shared.asked("More", files={"b": "b\n"}, session="2" * 8)
-    done = subprocess.run(
+    shared.commit_from_session("More", files={"b": "b\n"}, session="2" * 8)
+    result = subprocess.run(
         ["git", "push", "origin", "main"], cwd=shared.repo.path, env=environ, start_new_session=True,
         capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode == 0
-    assert "nobody can be asked without a terminal" in done.stdout
+    assert result.returncode == 0
+    assert "nobody can be asked without a terminal" in result.stdout
     assert len(shared.notes()) == 1

@@ -35,12 +35,12 @@ def report(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
 
 @pytest.fixture
 def runs(repo: Path) -> list[RunRecorder]:
-    made = []
+    recorders = []
     for outcome, code in (("pass", 0), ("fail", 1)):
         run = begun(repo)
         run.seal(summary_of(run, outcome, code))
-        made.append(run)
-    return made
+        recorders.append(run)
+    return recorders
 
 
 @pytest.fixture
@@ -48,10 +48,10 @@ def tested(repo: Path, runs: list[RunRecorder]) -> Bundles:
     """Both runs are a test's, each with a model of its own."""
     bundles = Bundles(repo, Provenance(START))
     for run, model, result in zip(runs, ("sonnet", "haiku"), ("passed", "failed"), strict=True):
-        told = TestedRun(
+        tested_run = TestedRun(
             test="t.py::test_a", attempt=run.run_id, model=model, result=result, usd=0.25
         )
-        note_tested_run(bundles, bundles.read_run(KEY, run.run_id), told, START)
+        note_tested_run(bundles, bundles.read_run(KEY, run.run_id), tested_run, START)
     return bundles
 
 
@@ -59,8 +59,8 @@ def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(
     runs, tested, report, repo, environ, tmp_path
 ):
     site = tmp_path / "site"
-    done = report("-o", str(site))
-    assert (done.code, done.out) == (0, f"{site}/index.html\n")
+    result = report("-o", str(site))
+    assert (result.code, result.out) == (0, f"{site}/index.html\n")
     first = tree(site)
     assert {*first} == {
         ".vibe-gate-site",
@@ -97,8 +97,8 @@ def test_what_a_run_was_for_a_test_is_no_part_of_its_seal_and_anything_else_ther
 ):
     assert verify_store(tested.root, tested.provenance).problems == ()
     entry = tested.read_run(KEY, runs[1].run_id)
-    said = read_tested_run(tested, entry)
-    assert said and (said.model, said.result) == ("haiku", "failed")
+    tested_run = read_tested_run(tested, entry)
+    assert tested_run and (tested_run.model, tested_run.result) == ("haiku", "failed")
     other_word = '{"test": {"test": "t", "model": "m", "attempt": "a", "result": "fine"}}\n'
     for text in ('{"test": 1}\n', "{", '{"test": {"test": "t"}}\n', "[]\n", other_word):
         (tested.root / entry.bundle / "annotations.ndjson").write_text(text)
@@ -114,18 +114,18 @@ def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):
         ("file", "is a file; --all writes a folder"),
         ("none/site", "does not exist; create it first"),
     ):
-        done = report("-o", str(tmp_path / name))
-        assert (done.code, done.out) == (2, "")
-        assert sentence in done.err
+        result = report("-o", str(tmp_path / name))
+        assert (result.code, result.out) == (2, "")
+        assert sentence in result.err
     assert tree(tmp_path / "docs") == {"index.html": b"mine"}
     site = tmp_path / "site"
     site.mkdir()
     (site / "runs").symlink_to(tmp_path / "docs")
     (site / ".vibe-gate-site").write_text("")
     (site / "index.html").symlink_to(tmp_path / "file")
-    done = report("-o", str(site))
-    assert (done.code, done.out) == (3, "")
-    assert f"{site} cannot be read or written: " in done.err
+    result = report("-o", str(site))
+    assert (result.code, result.out) == (3, "")
+    assert f"{site} cannot be read or written: " in result.err
     assert tree(tmp_path / "docs") == {"index.html": b"mine"}
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -140,18 +140,18 @@ def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):
     ],
 )
 def test_what_a_site_cannot_be_is_a_sentence(runs, repo, environ, argv, sentence):
-    done = vibe_gate("report", *argv, cwd=repo, environ=environ)
-    assert (done.code, done.out) == (2, "")
-    assert sentence in done.err
+    result = vibe_gate("report", *argv, cwd=repo, environ=environ)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
 
 
 def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_runs(
     report, repo, environ
 ):
-    done = report()
-    assert (done.code, done.err) == (0, "note: No runs yet; `vibe-gate review` records one.\n")
+    result = report()
+    assert (result.code, result.err) == (0, "note: No runs yet; `vibe-gate review` records one.\n")
     index = repo / ".vibe-artifacts/reports/all/index.html"
-    assert done.out == f"{index}\n"
+    assert result.out == f"{index}\n"
     assert "No runs yet; vibe-gate review records one." in index.read_text()
     run = begun(repo)
     run.seal(summary_of(run))
@@ -173,23 +173,23 @@ def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_run
 
 
 def test_a_run_that_is_damaged_has_no_page_and_the_others_have(runs, report, repo, tmp_path):
-    whole, damaged = sorted(runs, key=lambda run: run.run_id)
+    intact, damaged = sorted(runs, key=lambda run: run.run_id)
     (damaged.directory / "events.ndjson").write_text("{}\n")
     foreign = repo / f".vibe-artifacts/{'f' * 40}/29991231T235959999Z-00000000"
     foreign.mkdir(parents=True)
     begun(repo)  # by this process, so it is running
-    done = report(
+    result = report(
         "-o", str(tmp_path / "site"), "--pages", "1"
     )  # the damaged one is newer, and is none
-    assert done.code == 0
-    assert f"no page of {damaged.run_id}: " in done.err
+    assert result.code == 0
+    assert f"no page of {damaged.run_id}: " in result.err
     index = (tmp_path / "site/index.html").read_text()
     rows = [
         [cell.text_content() for cell in row]
         for row in html.fromstring(index).xpath("//table[@id='list']//tr")
     ]
     assert [row[1] for row in rows if row[-1] == damaged.run_id] == ["corrupt"]
-    assert f'href="runs/{whole.run_id}.html"' in index
+    assert f'href="runs/{intact.run_id}.html"' in index
     assert f"runs/{damaged.run_id}.html" not in index
     assert ">foreign<" in index and ">running<" in index
 
@@ -223,12 +223,12 @@ def test_a_run_with_endless_figures_takes_nobodys_site_or_statistics(
     huge.seal(replace(summary_of(huge), cost=Cost(usd=1.0, basis="known")))
     forged = next(run for run in runs if run.run_id != huge.run_id).directory / "summary.json"
     forged.write_text(forged.read_text().replace('"duration_ms":0', f'"duration_ms":{10**400}'))
-    done = report("-o", str(tmp_path / "site"))
-    assert done.code == 0
-    assert f"no page of {huge.run_id}: " in done.err
+    result = report("-o", str(tmp_path / "site"))
+    assert result.code == 0
+    assert f"no page of {huge.run_id}: " in result.err
     assert vibe_gate("report", huge.run_id, "-o", "-", cwd=repo, environ=environ).code == 5
-    told = vibe_gate("stats", cwd=repo, environ=environ)
-    assert (told.code, told.out.splitlines()[:2]) == (
+    stats = vibe_gate("stats", cwd=repo, environ=environ)
+    assert (stats.code, stats.out.splitlines()[:2]) == (
         0,
         ["2 runs: 1 fail, 1 nothing", "not counted: 1 corrupt"],
     )
@@ -256,11 +256,12 @@ def test_a_page_is_written_again_after_something_was_added_to_its_run(
 
 
 def test_a_run_that_stays_in_the_clone_has_a_page_only_if_asked_for(runs, report, tmp_path):
-    about = runs[0].directory / "run.json"
-    about.write_text(about.read_text().replace("{", '{"shown": {"prompt": "private"},', 1))
-    done = report("-o", str(tmp_path / "site"))
+    run_file = runs[0].directory / "run.json"
+    run_file.write_text(run_file.read_text().replace("{", '{"shown": {"prompt": "private"},', 1))
+    result = report("-o", str(tmp_path / "site"))
     assert (
-        "note: 1 run without a page: a model was shown what an agent was asked for here" in done.err
+        "note: 1 run without a page: a model was shown what an agent was asked for here"
+        in result.err
     )
     assert [path.stem for path in tmp_path.glob("site/runs/*")] == [runs[1].run_id]
     assert (
@@ -271,9 +272,10 @@ def test_a_run_that_stays_in_the_clone_has_a_page_only_if_asked_for(runs, report
 @pytest.mark.slow  # three processes of their own
 def test_two_at_once_and_one_that_is_ended_leave_whole_files(runs, repo, environ, tmp_path):
     site = tmp_path / "site"
-    each = [sys.executable, "-m", "vibe_gate", "report", "--all", "-o", str(site)]
+    command = [sys.executable, "-m", "vibe_gate", "report", "--all", "-o", str(site)]
     processes = [
-        subprocess.Popen(each, cwd=repo, env=environ, stdout=subprocess.DEVNULL) for _ in range(3)
+        subprocess.Popen(command, cwd=repo, env=environ, stdout=subprocess.DEVNULL)
+        for _ in range(3)
     ]
     processes[2].send_signal(signal.SIGINT)
     assert [process.wait() for process in processes[:2]] == [0, 0]
@@ -333,8 +335,8 @@ def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate
     (run / "events.ndjson").write_text(
         "{}\n"
     )  # in place: its page is current, its folder as it was
-    done = vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ)
-    assert f"run {run.name} is corrupt: " in done.err
+    result = vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ)
+    assert f"run {run.name} is corrupt: " in result.err
     page = html.fromstring((tmp_path / "site/index.html").read_bytes())
     words = [cell.text_content() for cell in page.xpath("//table[@id='list']//td[2]")]
     assert words == ["pass", "corrupt"]
@@ -379,7 +381,7 @@ def committed(repo: Path, environ: dict[str, str], at: datetime, title: str) -> 
     (repo / "a.py").write_text(f"title = {title!r}\n")
     dates = {"GIT_AUTHOR_DATE": at.isoformat(), "GIT_COMMITTER_DATE": at.isoformat()}
     for command in (("add", "a.py"), ("commit", "-q", "-m", title), ("rev-parse", "HEAD")):
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", *command],
             cwd=repo,
             env={**environ, **dates},
@@ -387,7 +389,7 @@ def committed(repo: Path, environ: dict[str, str], at: datetime, title: str) -> 
             text=True,
             check=True,
         )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @pytest.fixture
@@ -416,8 +418,8 @@ def test_the_site_of_a_first_day_counts_commits_since_its_only_run(history, repo
         ("--path", "nothing/**"),
     ):  # which choose runs, not the first one
         assert report("-o", str(tmp_path / "site"), *options).code == 0
-        told, heads = coverage_told(tmp_path / "site")
-        assert told.startswith(
+        sentence, heads = coverage_told(tmp_path / "site")
+        assert sentence.startswith(
             "Reviewed since 2026-01-02, the first run stored here: vibe-gate verify accepts 0 of 1"
         )
         assert heads == ["missing: 1 commit", "older than the first run: 2 commits"]
@@ -425,8 +427,8 @@ def test_the_site_of_a_first_day_counts_commits_since_its_only_run(history, repo
 
 def test_the_site_of_a_clone_without_runs_calls_no_commit_a_gap(history, report, tmp_path):
     assert report("-o", str(tmp_path / "site")).code == 0
-    told, heads = coverage_told(tmp_path / "site")
-    assert told == "No run is stored here yet; commits count from the first run on."
+    sentence, heads = coverage_told(tmp_path / "site")
+    assert sentence == "No run is stored here yet; commits count from the first run on."
     assert heads == ["without a run: 3 commits"]
 
 
@@ -442,10 +444,10 @@ def test_an_old_run_that_was_imported_counts_if_its_commit_is_here(
     run = recorded(other, START - MONTH - timedelta(days=1), Kind(key=key))
     archive = str(tmp_path / "run.tar.xz")
     for place, words in ((other, ("export", run, "-o", archive)), (repo, ("import", archive))):
-        done = vibe_gate("bundles", *words, cwd=place, environ=environ)
-        assert done.code == 0, done.err
+        result = vibe_gate("bundles", *words, cwd=place, environ=environ)
+        assert result.code == 0, result.err
     recorded(repo, START, Kind(key=history[0]))
     assert report("-o", str(tmp_path / "site")).code == 0
-    told, heads = coverage_told(tmp_path / "site")
-    assert told.startswith(f"Reviewed since {day}, the first run stored here: ")
+    sentence, heads = coverage_told(tmp_path / "site")
+    assert sentence.startswith(f"Reviewed since {day}, the first run stored here: ")
     assert heads[-1] == f"older than the first run: {older} commit{'s' if older > 1 else ''}"

@@ -32,16 +32,16 @@ LIGHT = {"argparse", "json", "dataclasses", "subprocess", "pathlib", "importlib.
 
 def imported(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules that `vibe-gate ARGV` imports, site's own start aside (-S)."""
-    done = started(
+    result = started(
         *argv,
         cwd=cwd,
         environ=environ | {"PYTHONPATH": str(ROOT)},
         python=("-S", "-X", "importtime"),
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     return {
         line.rpartition("|")[2].strip()
-        for line in done.stderr.splitlines()
+        for line in result.stderr.splitlines()
         if line.startswith("import time:")
     }
 
@@ -62,11 +62,11 @@ def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
 
 def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules in memory at the end of a run with site-packages."""
-    done = started(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
-    assert done.returncode == 0, done.stderr
+    result = started(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
+    assert result.returncode == 0, result.stderr
     return {
         line.rpartition("|")[2].strip()
-        for line in done.stderr.splitlines()
+        for line in result.stderr.splitlines()
         if line.startswith("import time:")
     }
 
@@ -75,9 +75,9 @@ def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str
 def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_imported(
     tmp_path, environ
 ):
-    where = repository(tmp_path / "r")
-    git(where, "commit", "-q", "--allow-empty", "-m", "empty")
-    modules = full_path_modules("review", "--commit", "HEAD", cwd=where, environ=environ)
+    root = repository(tmp_path / "r")
+    git(root, "commit", "-q", "--allow-empty", "-m", "empty")
+    modules = full_path_modules("review", "--commit", "HEAD", cwd=root, environ=environ)
     assert not modules & {"claude_agent_sdk", "github3"}
 
 
@@ -86,13 +86,13 @@ def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs
     repo = gated(tmp_path / "r", environ)
     repo.write("src/load.py", SWALLOWS)
     with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
-        asked, known = (
+        judged_modules, cached_modules = (
             full_path_modules("review", cwd=repo.path, environ=environ | model.environ)
             for _ in "ab"
         )
     sessions = {"asyncio", "claude_agent_sdk", "http.server", "vibe_gate.judging.asking"}
-    assert sessions <= asked
-    assert not known & {
+    assert sessions <= judged_modules
+    assert not cached_modules & {
         *sessions,
         "pydantic",
         "vibe_gate.gateway.server",

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("quick_agents")
 def test_stored_runs_are_added_up(tmp_path, environ):
     repo = swallowing(tmp_path / "repo", environ)
 
-    def run(*argv, **more):
-        return vibe_gate(*argv, cwd=repo.path, environ={**environ, **more})
+    def run(*argv, **variables):
+        return vibe_gate(*argv, cwd=repo.path, environ={**environ, **variables})
 
     assert run("stats").out.splitlines() == [
         "0 runs", "findings: 0 kept, 0 overridden, 0 suppressed", "cost: $0.0000",
@@ -81,8 +81,8 @@ def test_stored_runs_are_added_up(tmp_path, environ):
     ]
     shutil.rmtree(repo.path / first["bundle"])
     assert (
-        "answers saved" not in (again := run("stats").out)
-        and "from earlier verdicts: 4 of 4 answers" in again
+        "answers saved" not in (second_output := run("stats").out)
+        and "from earlier verdicts: 4 of 4 answers" in second_output
     )
     assert run("stats", "--since", "soon").code == 2
 

@@ -26,15 +26,15 @@ CHECKED = '[[criterion]]\nid = "no-secrets"\nkind = "check"\ncheck = "no-secrets
 @pytest.fixture
 def installed(tmp_path: Path, environ: dict[str, str]) -> Path:
     """A repository with the gate at commits and at the end of turns."""
-    where = repository(tmp_path / "r")
+    root = repository(tmp_path / "r")
     for target in (("git",), ("claude", "--stop")):
-        done = vibe_gate("install", *target, cwd=where, environ=environ)
-        assert done.code == 0, done.err
-    return where
+        installation = vibe_gate("install", *target, cwd=root, environ=environ)
+        assert installation.code == 0, installation.err
+    return root
 
 
-def write(where: Path, text: str) -> ToolUse:
-    return ToolUse("Write", {"file_path": str(where / "b.py"), "content": text})
+def write(root: Path, text: str) -> ToolUse:
+    return ToolUse("Write", {"file_path": str(root / "b.py"), "content": text})
 
 
 def feedback(messages: list[dict[str, Any]]) -> list[str]:
@@ -49,18 +49,18 @@ def feedback(messages: list[dict[str, Any]]) -> list[str]:
     return [text for text in texts if "vibe-gate: what this session wrote" in text]
 
 
-def told(messages: list[dict[str, Any]]) -> str:
+def read_hook_message(messages: list[dict[str, Any]]) -> str:
     """What our hook told the person."""
     return "\n".join(
         message["content"] for message in messages if message.get("subtype") == "informational"
     )
 
 
-def commit(where: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def commit(root: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """What a person's `git commit` of everything comes to."""
-    git(where, "add", "-A")
+    git(root, "add", "-A")
     return subprocess.run(
-        ["git", "commit", "-m", "more"], cwd=where, env=environ, capture_output=True, text=True
+        ["git", "commit", "-m", "more"], cwd=root, env=environ, capture_output=True, text=True
     )
 
 
@@ -87,22 +87,22 @@ def test_an_agent_is_held_repairs_and_stops_and_commit_and_push_ask_nothing_agai
         answer(passes("clear")),
     ]
     messages = claude(installed, tmp_path / "home", turns)
-    (given,) = feedback(messages)
-    assert "b.py:1: failure: GitHub token" in given
+    (objection,) = feedback(messages)
+    assert "b.py:1: failure: GitHub token" in objection
     assert (installed / "b.py").read_text() == CLEAN
     with answering() as model:
-        own = {**environ, **model.environ}
-        done = commit(installed, own)
-        assert done.returncode == 0, done.stderr
+        variables = {**environ, **model.environ}
+        result = commit(installed, variables)
+        assert result.returncode == 0, result.stderr
         pushed = subprocess.run(
             ["git", "push", "origin", "HEAD:main"],
             cwd=installed,
-            env=own,
+            env=variables,
             capture_output=True,
             text=True,
         )
         assert pushed.returncode == 0, pushed.stderr
-        reviewed = vibe_gate("review", "HEAD~1..HEAD", "--json", cwd=installed, environ=own)
+        reviewed = vibe_gate("review", "HEAD~1..HEAD", "--json", cwd=installed, environ=variables)
         assert (reviewed.code, reviewed.json["cache"]) == (0, {"hits": 1, "misses": 0})
         assert model.script.requests == []
 
@@ -113,8 +113,8 @@ def test_an_agent_that_repairs_nothing_stops_at_once_and_its_commit_is_refused(
     turns = [Turn(write(installed, SECRET)), Turn(Text("done")), Turn(Text("it is fine"))]
     messages = claude(installed, tmp_path / "home", turns)
     assert len(feedback(messages)) == 1
-    assert "without changing anything more" in told(messages)
-    assert "b.py:1: failure: GitHub token" in told(messages)
+    assert "without changing anything more" in read_hook_message(messages)
+    assert "b.py:1: failure: GitHub token" in read_hook_message(messages)
     assert commit(installed, environ).returncode != 0
 
 
@@ -126,7 +126,7 @@ def test_an_agent_that_writes_something_wrong_again_and_again_stops_after_three_
         turns += [Turn(write(installed, SECRET * number)), Turn(Text("done"))]
     messages = claude(installed, tmp_path / "home", turns)
     assert len(feedback(messages)) == 3
-    assert "after 3 rounds" in told(messages)
+    assert "after 3 rounds" in read_hook_message(messages)
 
 
 def test_what_a_command_in_the_background_wrote_is_given_back_when_it_has_ended(
@@ -136,29 +136,33 @@ def test_what_a_command_in_the_background_wrote_is_given_back_when_it_has_ended(
     later = ToolUse("Bash", {"command": line, "run_in_background": True, "description": "later"})
     turns = [Turn(later), *(Turn(Text(text)) for text in ("started", "woken", "so be it"))]
     messages = claude(installed, tmp_path / "home", turns)
-    (given,) = feedback(messages)
-    assert "late.py:1: failure" in given
+    (objection,) = feedback(messages)
+    assert "late.py:1: failure" in objection
 
 
 def test_what_a_subagent_wrote_is_given_back_to_the_agent_that_sent_it(installed, tmp_path):
     def step(request: MessagesRequest) -> Turn:
-        whole, last = json.dumps(request.messages), json.dumps(request.messages[-1])
+        conversation, last = json.dumps(request.messages), json.dumps(request.messages[-1])
         begun = json.dumps(request.messages[:2])
         if "SUBTASK" in begun and "toolu_main" not in begun:
-            if "toolu_sub" in whole:
+            if "toolu_sub" in conversation:
                 return Turn(Text("the subagent wrote it"))
-            asked = {"file_path": str(installed / "sub.py"), "content": SECRET}
-            return Turn(ToolUse("Write", asked, id="toolu_sub"))
-        if "toolu_main" not in whole:
-            asked = {"description": "s", "prompt": "SUBTASK", "subagent_type": "general-purpose"}
-            return Turn(ToolUse("Agent", asked, id="toolu_main"))
+            tool_input = {"file_path": str(installed / "sub.py"), "content": SECRET}
+            return Turn(ToolUse("Write", tool_input, id="toolu_sub"))
+        if "toolu_main" not in conversation:
+            tool_input = {
+                "description": "s",
+                "prompt": "SUBTASK",
+                "subagent_type": "general-purpose",
+            }
+            return Turn(ToolUse("Agent", tool_input, id="toolu_main"))
         return Turn(Text("so be it" if "Stop hook" in last else "sent"))
 
     messages = claude(
         installed, tmp_path / "home", [step] * 8, options=("--allowedTools", "Agent", "Write")
     )
-    (given,) = feedback(messages)
-    assert "sub.py:1: failure" in given
+    (objection,) = feedback(messages)
+    assert "sub.py:1: failure" in objection
 
 
 def test_a_hook_that_is_killed_ends_the_turn(installed, tmp_path):

@@ -33,13 +33,13 @@ REFUTED = {"outcome": "refuted", "reason": "Callers add it.", "evidence": [LINE]
 ARGUMENT = "Line 2 is meant: the last value is a sentinel."
 
 
-def add_gate(where: Path) -> None:
-    folder = where / ".vibe-gate"
+def add_gate(root: Path) -> None:
+    folder = root / ".vibe-gate"
     (folder / "rubrics").mkdir(parents=True)
     (folder / "gate.toml").write_text(GATE)
     (folder / "rubrics" / "quality.toml").write_text(JUDGED)
-    git(where, "add", "-A")
-    git(where, "commit", "-q", "-m", "gate", "--no-verify")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "gate", "--no-verify")
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def holding(session: HookedAgentSession, model: Model) -> str:
     """Write what fails and end the turn; what the agent is given."""
     session.environ |= model.environ
     session.write("b.py", TEXT)
-    held = session.stop()
-    assert held.holds
-    return held.reason
+    stop_answer = session.stop()
+    assert stop_answer.holds
+    return stop_answer.reason
 
 
 def test_what_is_given_back_says_how_a_judges_finding_is_disputed_and_which(session):
@@ -89,8 +89,8 @@ def test_after_a_refuted_dispute_the_turn_ends_in_silence_and_nothing_more_is_as
     with answering(FAILS, STANDS, REFUTED) as model:
         reason = holding(session, model)
         assert dispute(session, reason).code == 0
-        assert session.stop(again=True).document == {}
-        assert session.stop(again=True).document == {}
+        assert session.stop(after_block=True).document == {}
+        assert session.stop(after_block=True).document == {}
         assert len(model.script.requests) == 3
 
 
@@ -98,13 +98,13 @@ def test_after_a_dispute_that_stands_the_agent_stops_and_the_person_is_told_both
     with answering(FAILS, STANDS, STANDS) as model:
         reason = holding(session, model)
         assert dispute(session, reason).code == 1
-        let_go = session.stop(again=True)
+        let_go = session.stop(after_block=True)
         assert not let_go.holds
         assert "without changing anything more" in let_go.message
         assert "It is one too few." in let_go.message
         assert f": {ARGUMENT}" in let_go.message
         assert "Second look: stands. Nothing prevents it." in let_go.message
-        assert session.stop(again=True).document == {}
+        assert session.stop(after_block=True).document == {}
         assert len(model.script.requests) == 3
 
 
@@ -112,13 +112,13 @@ def test_a_dispute_without_an_answer_changes_nothing_at_the_next_stop(session):
     with answering(FAILS, STANDS, Turn("No.", stop_reason="refusal")) as model:
         reason = holding(session, model)
         assert dispute(session, reason).code == 3
-        let_go = session.stop(again=True)
+        let_go = session.stop(after_block=True)
         assert not let_go.holds
         assert "Disputed" not in let_go.message
         assert len(model.script.requests) == 3
 
 
-def steps_of_claude(where: Path, look: dict[str, Any]) -> list[Any]:
+def steps_of_claude(root: Path, look: dict[str, Any]) -> list[Any]:
     """Claude Code writes what fails, is held, disputes, and says that it is done."""
 
     def disputes(request: MessagesRequest) -> Turn:
@@ -126,20 +126,20 @@ def steps_of_claude(where: Path, look: dict[str, Any]) -> list[Any]:
         line = f'{forked.programs()}/vibe-gate dispute {name} --reason "{ARGUMENT}"'
         return Turn(ToolUse("Bash", {"command": line, "description": "dispute"}))
 
-    write = ToolUse("Write", {"file_path": str(where / "b.py"), "content": TEXT})
+    write = ToolUse("Write", {"file_path": str(root / "b.py"), "content": TEXT})
     first = [Turn(write), Turn(Text("done")), answer(FAILS), answer(STANDS)]
     return [*first, disputes, answer(look), Turn(Text("I said why"))]
 
 
 @pytest.fixture
 def installed(tmp_path: Path, environ: dict[str, str]) -> Path:
-    where = repository(tmp_path / "r")
+    root = repository(tmp_path / "r")
     for target in (("git",), ("claude", "--stop")):
-        done = vibe_gate("install", *target, cwd=where, environ=environ)
-        assert done.code == 0, done.err
-    fork_stop_hook(where)
-    add_gate(where)
-    return where
+        installation = vibe_gate("install", *target, cwd=root, environ=environ)
+        assert installation.code == 0, installation.err
+    fork_stop_hook(root)
+    add_gate(root)
+    return root
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def session_of_claude(
     return lambda look: claude(installed, home, steps_of_claude(installed, look), PATH=path)
 
 
-def told(messages: list[dict[str, Any]]) -> str:
+def read_hook_message(messages: list[dict[str, Any]]) -> str:
     """What our hook told the person."""
     return "\n".join(
         message["content"] for message in messages if message.get("subtype") == "informational"
@@ -163,18 +163,18 @@ def test_claude_code_disputes_a_finding_that_is_refuted_and_stops_in_silence(
 ):
     messages = session_of_claude(REFUTED)
     assert messages[-1]["result"] == "I said why"
-    assert "does not pass the gate" not in told(messages)
+    assert "does not pass the gate" not in read_hook_message(messages)
     git(installed, "add", "-A")
     with answering() as model:
-        done = vibe_gate(
+        review = vibe_gate(
             "review", "--staged", "--json", cwd=installed, environ=environ | model.environ
         )
-        assert (done.code, model.script.requests) == (0, [])
-    assert done.json["findings"][0]["second_look"]["dispute"]["by"] == "Claude Code"
+        assert (review.code, model.script.requests) == (0, [])
+    assert review.json["findings"][0]["second_look"]["dispute"]["by"] == "Claude Code"
 
 
 def test_claude_code_disputes_a_finding_that_stands_and_the_person_is_told(session_of_claude):
     messages = session_of_claude(STANDS)
     assert messages[-1]["result"] == "I said why"
-    assert "does not pass the gate" in told(messages)
-    assert f"Disputed by Claude Code: {ARGUMENT}" in told(messages)
+    assert "does not pass the gate" in read_hook_message(messages)
+    assert f"Disputed by Claude Code: {ARGUMENT}" in read_hook_message(messages)

@@ -55,17 +55,17 @@ def test_a_fail_in_a_written_file_goes_back_to_the_agent_until_it_is_repaired(se
     assert "--no-stop" in answer.reason
     assert answer.message == "vibe-gate: 1 finding given back to the agent (round 1 of 3)"
     session.write("b.py", CLEAN)
-    assert session.stop(again=True).document == {}
+    assert session.stop(after_block=True).document == {}
 
 
 def test_with_unchanged_files_the_agent_stops_and_the_person_is_told_what_fails(session):
     session.write("b.py", SECRET)
     assert session.stop().holds
-    answer = session.stop(again=True)
+    answer = session.stop(after_block=True)
     assert not answer.holds
     assert "b.py:1: failure: GitHub token" in answer.message
     assert "without changing anything more" in answer.message
-    assert session.stop(again=True).document == {}
+    assert session.stop(after_block=True).document == {}
     session.prompt()
     assert session.stop().document == {}
 
@@ -75,7 +75,7 @@ def test_an_agent_that_repairs_nothing_in_forty_stops_is_held_three_times(sessio
     answers = []
     for number in range(40):
         session.write("b.py", SECRET * (number + 1))
-        answers.append(session.stop(again=number > 0))
+        answers.append(session.stop(after_block=number > 0))
     assert [answer.holds for answer in answers] == [True] * 3 + [False] * 37
     assert all("after 3 rounds" in answer.message for answer in answers[3:])
     session.prompt()
@@ -107,7 +107,7 @@ def test_what_a_command_writes_is_the_sessions_and_a_command_that_reads_is_no_ed
     assert "made.py:1" in answer.reason
     assert "old.py" not in answer.reason
     (session.root / "made.py").unlink()
-    assert not session.stop(again=True).holds
+    assert not session.stop(after_block=True).holds
     session.prompt()
     session.run("ls | head -3 && git status")
     assert session.stop().document == {}
@@ -121,7 +121,7 @@ def test_a_secret_that_stood_elsewhere_before_holds_until_it_is_out_of_what_was_
     assert answer.holds
     assert "also at: b.py:1" in answer.reason
     session.write("b.py", CLEAN)
-    answer = session.stop(again=True)
+    answer = session.stop(after_block=True)
     assert not answer.holds
     assert "a.py:1: failure" in answer.message
 
@@ -140,7 +140,7 @@ def test_a_person_who_repairs_the_file_meanwhile_ends_the_round(session):
     session.write("b.py", SECRET)
     assert session.stop().holds
     (session.root / "b.py").write_text(CLEAN)
-    assert session.stop(again=True).document == {}
+    assert session.stop(after_block=True).document == {}
 
 
 def test_a_gate_that_changes_in_this_turn_does_not_decide_about_it(session):
@@ -165,7 +165,7 @@ def test_the_gate_says_whether_turns_are_reviewed_and_how_often_they_are_given_b
     session.write("b.py", SECRET)
     assert "round 1 of 1" in session.stop().reason
     session.write("b.py", SECRET * 2)
-    assert not session.stop(again=True).holds
+    assert not session.stop(after_block=True).holds
     (session.root / ".vibe-gate/gate.toml").write_text(f'{GATE}[hooks.stop]\nreview = "never"\n')
     git(session.root, "add", ".vibe-gate")
     git(session.root, "commit", "-q", "-m", "never", "--no-verify")
@@ -349,7 +349,7 @@ def test_codex_and_gemini_are_held_in_their_own_form(tmp_path, environ, agent, d
     assert answer.document["decision"] == decision
     assert "b.py:1: failure" in answer.reason
     session.write("b.py", CLEAN)
-    assert session.stop(again=True).document == {}
+    assert session.stop(after_block=True).document == {}
 
 
 def test_what_the_agent_is_given_is_bounded_escaped_and_redacted(session):
@@ -388,8 +388,8 @@ def test_hooks_that_everyone_shares_run_the_command(session, environ):
     assert shared.code == 0, shared.err
     session.write("b.py", SECRET)
     event = {"session_id": session.session, "cwd": str(session.root), "hook_event_name": "Stop"}
-    done = vibe_gate("stop", cwd=session.root, environ=environ, stdin=json.dumps(event).encode())
-    assert (done.code, json.loads(done.out)["decision"]) == (0, "block")
+    result = vibe_gate("stop", cwd=session.root, environ=environ, stdin=json.dumps(event).encode())
+    assert (result.code, json.loads(result.out)["decision"]) == (0, "block")
 
 
 def test_no_stop_is_remembered_for_every_hook_of_the_clone_until_stop_takes_it_back(session):
@@ -400,8 +400,8 @@ def test_no_stop_is_remembered_for_every_hook_of_the_clone_until_stop_takes_it_b
     assert refused.code == 2
     vibe_gate("install", "claude", "--no-stop", cwd=session.root, environ=session.environ)
     assert plugin.stop().document == {}
-    again = vibe_gate("install", "claude", cwd=session.root, environ=session.environ)
-    assert "The end of a turn is not reviewed" in again.err
+    second_installation = vibe_gate("install", "claude", cwd=session.root, environ=session.environ)
+    assert "The end of a turn is not reviewed" in second_installation.err
     vibe_gate("uninstall", "claude", cwd=session.root, environ=session.environ)
     assert plugin.stop().document == {}
     vibe_gate("install", "claude", "--stop", cwd=session.root, environ=session.environ)
@@ -430,7 +430,7 @@ def test_an_agent_whose_rounds_cannot_be_counted_is_not_held_and_the_person_is_t
     (spool_of(session) / "stop.json").mkdir()
     for number in range(2):
         session.write("b.py", SECRET * (number + 1))
-        answer = session.stop(again=number > 0)
+        answer = session.stop(after_block=number > 0)
         assert not answer.holds
         assert "its rounds cannot be counted: stop.json: Is a directory" in answer.message
         assert "b.py:1: failure: GitHub token" in answer.message
@@ -442,7 +442,7 @@ def test_a_memory_of_many_long_paths_stays_small(session):
         session.write(f"{'d' * 200}/{'e' * 200}/{'f' * 200}{number}.py", numbered_secret(number))
     assert session.stop().holds
     assert len(remembered(session)["failing"]) < 4096
-    message = session.stop(again=True).message
+    message = session.stop(after_block=True).message
     assert "without changing anything more" in message
     assert "FAIL" in message
     assert "more finding" in message
@@ -455,7 +455,7 @@ def test_leftovers_of_killed_reviews_are_removed_and_a_pipe_hangs_none(session):
     session.write("b.py", SECRET)
     assert session.stop().holds
     assert [path.name for path in spool_of(session).glob("stop.*")] == ["stop.json"]
-    assert session.stop(again=True).message
+    assert session.stop(after_block=True).message
 
 
 def test_what_is_remembered_is_escaped_and_cut_before_the_person_sees_it(session):
@@ -464,7 +464,7 @@ def test_what_is_remembered_is_escaped_and_cut_before_the_person_sees_it(session
     memory = remembered(session)
     memory["failing"] = "\x1b[2J\n" + "x" * 9000 + "\nFAIL\u202e"
     (spool_of(session) / "stop.json").write_text(json.dumps(memory))
-    message = session.stop(again=True).message
+    message = session.stop(after_block=True).message
     assert not {"\x1b", "\u202e"} & set(message)
     assert "\\x1b[2J" in message
     assert len(message.encode()) <= 4096
@@ -599,9 +599,9 @@ def test_what_a_session_writes_in_another_worktree_is_reviewed_there(session, tm
     answer = session.stop()
     assert "b.py:1: failure" in answer.reason
     assert f"These files are in the working tree {linked}." in answer.reason
-    again = session.stop(again=True)
-    assert "without changing anything more" in again.message
-    assert str(linked) in again.message
+    second_answer = session.stop(after_block=True)
+    assert "without changing anything more" in second_answer.message
+    assert str(linked) in second_answer.message
     assert session.stop().document == {}
 
 
@@ -616,7 +616,7 @@ def test_of_two_worktrees_one_is_reviewed_and_the_other_at_the_next_stop(session
     session.prompt()
     assert "b.py:1: failure" in session.stop().reason
     session.write(f"{linked}/b.py", CLEAN)
-    assert session.stop(again=True).document == {}
+    assert session.stop(after_block=True).document == {}
     assert session.stop().document == {}
 
 
@@ -625,7 +625,7 @@ def test_a_worktree_that_is_gone_is_reviewed_no_more(session, tmp_path):
     session.write(f"{linked}/b.py", SECRET)
     assert session.stop().holds
     git(session.root, "worktree", "remove", "--force", str(linked))
-    assert session.stop(again=True).document == {}
+    assert session.stop(after_block=True).document == {}
     assert session.stop().document == {}
 
 

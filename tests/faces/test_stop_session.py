@@ -63,12 +63,12 @@ def test_an_agent_that_runs_the_tests_afterwards_may_stop_with_the_same_files(se
     assert "with unchanged files" not in stop.reason
     assert "`vibe-gate install claude --no-stop`" in stop.reason
     session.run(RUN)
-    assert not session.stop(again=True).holds
+    assert not session.stop(after_block=True).holds
 
 
 def test_an_agent_that_runs_none_is_let_go_after_three_rounds_and_the_person_is_told(session):
-    holds = [session.stop(again=number > 0).holds for number in range(3)]
-    last = session.stop(again=True)
+    holds = [session.stop(after_block=number > 0).holds for number in range(3)]
+    last = session.stop(after_block=True)
     assert holds == [True, True, True]
     assert not last.holds
     assert "after 3 rounds" in last.message
@@ -80,7 +80,7 @@ def test_tests_before_the_last_edit_do_not_count_and_a_pipe_is_said_to_hide_thei
     session.write("test_ok.py", f"{PASSING}\n")
     assert "No test ran after the last change; before it" in session.stop().reason
     session.run(f"{RUN} 2>&1 | tail -1")
-    stop = session.stop(again=True)
+    stop = session.stop(after_block=True)
     assert not stop.holds
     assert stop.message.startswith(
         "vibe-gate: not decided: tests-ran (Not known whether tests passed"
@@ -120,9 +120,9 @@ def test_run_fix_pays_no_fixer_for_what_no_file_repairs(session, environ):
     reviewed = vibe_gate("review", cwd=session.root, environ=environ)
     assert reviewed.code == 1
     assert "next    no change of files repairs it" in reviewed.out
-    done = vibe_gate("run", "--fix", cwd=session.root, environ=environ)
-    assert done.code == 1, done.err
-    assert done.out.startswith("There is nothing to repair in files: run ")
+    result = vibe_gate("run", "--fix", cwd=session.root, environ=environ)
+    assert result.code == 1, result.err
+    assert result.out.startswith("There is nothing to repair in files: run ")
     session.run(f"{RUN} 2>&1 | tail -1")
     undecided = vibe_gate("review", cwd=session.root, environ=environ)
     assert undecided.code == 3

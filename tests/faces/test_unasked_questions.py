@@ -39,9 +39,9 @@ def repo(tmp_path, environ) -> Repo:
 )
 def test_only_questions_whose_paths_match_are_counted_as_skipped(repo, environ, path, questions):
     repo.commit(**{path: "x\n", "other.c": "2\n"})
-    done = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
+    review = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
     counted = f"{questions} judge question{'s' if questions > 1 else ''} skipped"
-    assert f"No API key: {counted}." in done.out
+    assert f"No API key: {counted}." in review.out
     document = vibe_gate("review", "HEAD~1", "--json", cwd=repo.path, environ=environ).json
     assert {place["path"]: place["reason"] for place in document["unreviewed"]} == {
         path: "not asked: no API key",
@@ -51,16 +51,16 @@ def test_only_questions_whose_paths_match_are_counted_as_skipped(repo, environ, 
 
 def test_a_change_that_no_question_concerns_needs_no_key(repo, environ):
     repo.commit(**{"other.c": "2\n"})
-    done = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
-    assert done.code == 0
-    assert "key" not in done.out
-    assert "question not asked" not in done.out
+    review = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
+    assert review.code == 0
+    assert "key" not in review.out
+    assert "question not asked" not in review.out
 
 
 def test_all_questions_whose_paths_match_are_counted(repo, environ):
     repo.commit(**{"src/a.py": "x\n", "docs/a.md": "x\n"})
-    done = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
-    assert "No API key: 3 judge questions skipped." in done.out
+    review = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ)
+    assert "No API key: 3 judge questions skipped." in review.out
 
 
 @pytest.mark.parametrize(

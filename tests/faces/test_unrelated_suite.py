@@ -40,8 +40,8 @@ def test_its_output_and_report_are_the_same_bytes_and_nothing_is_loaded(
     pytester.makepyfile(test_suite=SUITE)
 
     def run(*arguments: str) -> list[str]:
-        done = pytester.runpytest_subprocess("-q", "-rA", "--junitxml=report.xml", *arguments)
-        text = done.stdout.str().partition("\n")[2] + (pytester.path / "report.xml").read_text()
+        result = pytester.runpytest_subprocess("-q", "-rA", "--junitxml=report.xml", *arguments)
+        text = result.stdout.str().partition("\n")[2] + (pytester.path / "report.xml").read_text()
         return re.sub(r"in \d+\.\d+s|time(stamp)?=\"[^\"]*\"|--basetemp.*", "", text).splitlines()
 
     ours, plain = run(), run("-p", "no:vibe_gate")

@@ -62,28 +62,28 @@ def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(
     tmp_path, environ, threshold, lines, expected
 ):
     repo = changed(tmp_path / "r", environ, threshold, lines)
-    asked = ("--json", "--sarif", "../s", "--junit", "../j", "--markdown", "../m")
-    done = vibe_gate("review", "HEAD~1", *asked, cwd=repo.path, environ=environ)
-    summary = decode_document(Summary, done.stdout)
+    options = ("--json", "--sarif", "../s", "--junit", "../j", "--markdown", "../m")
+    review = vibe_gate("review", "HEAD~1", *options, cwd=repo.path, environ=environ)
+    summary = decode_document(Summary, review.stdout)
     blocks = expected.startswith("FAIL")
     assert {finding.level for finding in summary.findings} == {"failure" if blocks else "warning"}
     assert {finding.criterion for finding in summary.findings} == {
-        one.id for one in summary.rubrics[0].criteria if one.outcome == "fail"
+        criterion.id for criterion in summary.rubrics[0].criteria if criterion.outcome == "fail"
     }
-    told = Report(summary, (), first_round(summary.findings, ""))
+    report = Report(summary, (), first_round(summary.findings, ""))
     verdict = expected.partition(" · ")[0]
     assert sentences.verdict_headline(summary) == expected
-    assert annotations.check_title(told).startswith(f"{verdict} · ")
+    assert annotations.check_title(report).startswith(f"{verdict} · ")
     screen = on_a_terminal(repo.path, {**environ, "TERM": "dumb"}, "review", "HEAD~1")[1]
     first = " ".join(line.strip() for line in screen.splitlines()[:2])
     assert first[2:].startswith(expected)
     run = json.loads((tmp_path / "s").read_text())["runs"][0]
     assert run["invocations"][0]["exitCodeDescription"] == expected
-    assert {one["level"] for one in run["results"]} == {"error" if blocks else "warning"}
+    assert {result["level"] for result in run["results"]} == {"error" if blocks else "warning"}
     junit = (tmp_path / "j").read_text()
     assert expected in junit
     assert ('failures="0"' in junit.splitlines()[1]) is not blocks
-    assert comment.render_comment(told).splitlines()[1] == f"### vibe-gate: {verdict}"
+    assert comment.render_comment(report).splitlines()[1] == f"### vibe-gate: {verdict}"
     assert (tmp_path / "m").read_text().startswith(f"### vibe-gate: {verdict}\n")
 
 
@@ -95,11 +95,11 @@ def test_a_hook_lets_a_warning_through_and_says_it(plain):
     plain.git("add", "-A")
     plain.git("commit", "-q", "--no-verify", "-m", "gate")
     plain.write(a="TODO\n")
-    said = plain.git(
+    output = plain.git(
         "commit", "-q", "-a", "-m", "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
     )
     assert (
-        said
+        output
         == "vibe-gate: PASS with 1 warning | quality (no-todo in a); `vibe-gate bundles show` lists the findings"
     )
 
@@ -109,13 +109,13 @@ def test_concise_is_a_line_a_finding_and_quiet_is_silent_on_a_pass_without_warni
 ):
     repo = changed(tmp_path / "r", environ, 0.5)
     forms = ("--concise", "--quiet")
-    said = {
+    reviews = {
         form: vibe_gate("review", "HEAD~1", form, cwd=repo.path, environ=environ) for form in forms
     }
-    finding, verdict = said["--concise"].stdout.splitlines()
+    finding, verdict = reviews["--concise"].stdout.splitlines()
     assert re.fullmatch(r"a:1: warning: .*TODO.* \[no-todo\] \[[0-9a-f]{8}\]", finding)
     assert verdict == "PASS with 1 warning · quality"
-    assert "PASS with 1 warning · quality\n" in said["--quiet"].stdout
+    assert "PASS with 1 warning · quality\n" in reviews["--quiet"].stdout
     repo.commit(a="done\n")
     silent = vibe_gate("review", "HEAD~1", "--quiet", cwd=repo.path, environ=environ)
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
@@ -130,18 +130,20 @@ def keyless(tmp_path, environ) -> Repo:
 
 
 def test_without_a_key_the_built_in_questions_are_left_out_on_one_short_screen(keyless, environ):
-    done = vibe_gate("review", "HEAD~1", cwd=keyless.path, environ=environ)
-    assert done.stdout.startswith("✓ PASS (checks only) · 6 questions not asked: no API key\n")
-    assert (done.returncode, done.stdout.count("\n") <= 12) == (0, True)
-    assert done.stdout.count("vibe-gate init") == 1
+    review = vibe_gate("review", "HEAD~1", cwd=keyless.path, environ=environ)
+    assert review.stdout.startswith("✓ PASS (checks only) · 6 questions not asked: no API key\n")
+    assert (review.returncode, review.stdout.count("\n") <= 12) == (0, True)
+    assert review.stdout.count("vibe-gate init") == 1
 
 
 def test_a_gate_of_ones_own_and_ci_demand_the_answers(keyless, environ, tmp_path):
-    done = vibe_gate("review", "HEAD~1", "--json", cwd=keyless.path, environ={**environ, "CI": "1"})
-    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (3, "inconclusive")
-    own = gated(tmp_path / "own", environ)
-    own.commit(a="x\n")
-    assert vibe_gate("review", "HEAD~1", cwd=own.path, environ=environ).returncode == 3
+    review = vibe_gate(
+        "review", "HEAD~1", "--json", cwd=keyless.path, environ={**environ, "CI": "1"}
+    )
+    assert (review.returncode, json.loads(review.stdout)["outcome"]) == (3, "inconclusive")
+    own_repo = gated(tmp_path / "own", environ)
+    own_repo.commit(a="x\n")
+    assert vibe_gate("review", "HEAD~1", cwd=own_repo.path, environ=environ).returncode == 3
 
 
 @pytest.mark.slow

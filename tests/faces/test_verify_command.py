@@ -135,10 +135,10 @@ def test_a_branch_that_follows_one_of_its_own_repository_is_told(gated):
 def test_a_failed_review_fails_and_says_so_in_the_table(gated):
     gated.commit("Change\x1b[31m", **{"src/pay.py": CHANGED + "# TODO\n"})
     gated.review("--commit", "HEAD")
-    done = gated.run("verify")
-    assert done.code == 1
-    assert "failed" in done.out
-    assert "\x1b" not in done.out
+    result = gated.run("verify")
+    assert result.code == 1
+    assert "failed" in result.out
+    assert "\x1b" not in result.out
 
 
 def test_a_rubric_that_changed_since_makes_the_verdict_stale(gated):
@@ -182,11 +182,11 @@ def test_the_commands_in_a_line_that_needs_approval_clear_it_though_another_such
 
 
 def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_path, environ):
-    more = {
+    files = {
         ".vibe-gate/rubrics/more.toml": TIDY.replace('"tidy"', '"more"'),
         ".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["tidy"]\n[[scope]]\npaths = ["**"]\nrubrics = ["more"]\n',
     }
-    gated = Gated(tmp_path / "repo", environ, **more)
+    gated = Gated(tmp_path / "repo", environ, **files)
     gated.commit("Change", **{"src/pay.py": CHANGED})
     gated.review("--commit", "HEAD", "--rubric", "tidy")
     code, [row] = gated.verify()
@@ -212,10 +212,10 @@ def test_an_agents_commit_that_was_only_checked_is_incomplete_and_a_humans_is_no
 def test_the_receipt_is_an_in_toto_statement_about_tree_and_commit(gated):
     commit = gated.commit("Change", **{"src/pay.py": CHANGED})
     summary = gated.review("--commit", "HEAD")
-    said = statement(gated.bundles()[-1])
-    assert said["_type"] == "https://in-toto.io/Statement/v1"
-    assert said["predicateType"] == "urn:vibe-gate:receipt:v1"
-    assert [subject["digest"] for subject in said["subject"]] == [
+    attestation = statement(gated.bundles()[-1])
+    assert attestation["_type"] == "https://in-toto.io/Statement/v1"
+    assert attestation["predicateType"] == "urn:vibe-gate:receipt:v1"
+    assert [subject["digest"] for subject in attestation["subject"]] == [
         {"gitTree": summary["change"]["after"]},
         {"gitCommit": commit},
     ]
@@ -273,12 +273,12 @@ def test_receipts_travel_by_notes_only_when_signed_by_a_listed_key(signed, tmp_p
     assert (
         before.splitlines()[1] == signed.git("status", "--porcelain=v2", "--branch").splitlines()[1]
     )
-    there = tmp_path / "there"
-    signed.git("clone", "-q", ".", str(there))
-    clone = signed.at(there)
+    clone_path = tmp_path / "there"
+    signed.git("clone", "-q", ".", str(clone_path))
+    clone = signed.at(clone_path)
     assert clone.stand("HEAD")[:2] == (1, "missing")
     signed.git(
-        "-C", str(there), "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate"
+        "-C", str(clone_path), "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate"
     )
     assert clone.stand("HEAD")[:2] == (1, "missing")
     assert clone.stand("HEAD", "--from-notes", "--strict") == (0, "reviewed", "commit")
@@ -310,8 +310,12 @@ def test_a_range_that_names_nothing_is_a_usage_error(gated):
 def test_a_file_in_the_place_of_the_bundles_leaves_the_table_standing(gated):
     gated.commit("Change", **{"src/pay.py": CHANGED})
     (gated.path / ".vibe-artifacts").write_text("in the way\n")
-    done = gated.run("verify", "HEAD")
-    assert (done.code, "missing" in done.out, "bundles ignored: .vibe-artifacts" in done.out) == (
+    result = gated.run("verify", "HEAD")
+    assert (
+        result.code,
+        "missing" in result.out,
+        "bundles ignored: .vibe-artifacts" in result.out,
+    ) == (
         1,
         True,
         True,
@@ -332,8 +336,8 @@ def test_what_was_reviewed_in_another_working_tree_counts_here_and_in_a_clone_on
         (0, "reviewed", "tree"),
         (0, "reviewed", "tree"),
     )
-    done = gated.run("verify", "topic")
-    assert (done.code, "kept in worktree" in done.out) == (
+    result = gated.run("verify", "topic")
+    assert (result.code, "kept in worktree" in result.out) == (
         0,
         False,
     )  # both write the store of the main one

@@ -53,11 +53,11 @@ def sealed(repo: Path) -> RunRecorder:
 
 @pytest.mark.slow
 def test_in_a_pipe_it_has_no_colour_and_is_ascii_if_the_encoding_is(sealed, viz, repo, environ):
-    done = viz()
-    assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[0].endswith("  pass")
-    assert "│ fix       │" in done.out and "│ DONE fail │" in done.out
-    assert "\x1b" not in done.out
+    result = viz()
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines()[0].endswith("  pass")
+    assert "│ fix       │" in result.out and "│ DONE fail │" in result.out
+    assert "\x1b" not in result.out
     plain = started("viz", cwd=repo, environ=environ | {"PYTHONIOENCODING": "ascii"}).out
     assert "+-----------+  +-----------+\n| checks    |  | fix       |" in plain
     assert viz(sealed.run_id[:20], "--layout", "list").out.splitlines()[2:] == [
@@ -92,10 +92,10 @@ def test_json_is_one_document_with_the_fold(sealed, viz):
 
 def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):
     staged(begun(repo)).close()
-    done = viz()
-    assert done.code == 0
-    assert done.out.splitlines()[0].endswith("  incomplete")
-    assert "│ incomplete │" in done.out and "RUNNING" not in done.out
+    result = viz()
+    assert result.code == 0
+    assert result.out.splitlines()[0].endswith("  incomplete")
+    assert "│ incomplete │" in result.out and "RUNNING" not in result.out
     assert json.loads(viz("--json").out)["outcome"] is None
 
 

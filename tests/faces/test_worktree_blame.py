@@ -22,9 +22,9 @@ KEEP = "import sys; from vibe_gate.faces.agent_hook import spool; sys.exit(spool
 def capture(place: Path, **event: object) -> None:
     """What Claude Code's hook does with an event of the session in a folder."""
     line = {"session_id": SESSION, "cwd": str(place), **event}
-    done = [sys.executable, "-c", KEEP]
+    command = [sys.executable, "-c", KEEP]
     subprocess.run(
-        done, cwd=place, input=json.dumps(line, separators=(",", ":")).encode(), check=True
+        command, cwd=place, input=json.dumps(line, separators=(",", ":")).encode(), check=True
     )
 
 
@@ -61,8 +61,8 @@ def test_blame_names_the_session_after_the_worktree_is_gone(
     git(main, "merge", "-q", "one")
     shutil.rmtree(worktree)  # no command of vibe-gate ran while it was there
     git(main, "worktree", "prune")
-    said = vibe_gate("blame", "new.py", cwd=main, environ=environ).stdout
-    assert "Claude Code session 11111111, turn 1, Write" in said, said
+    output = vibe_gate("blame", "new.py", cwd=main, environ=environ).stdout
+    assert "Claude Code session 11111111, turn 1, Write" in output, output
 
 
 def test_only_a_linked_worktree_of_the_same_repository_is_noted(tmp_path: Path) -> None:

@@ -34,14 +34,16 @@ def main(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
     ):  # commits come after what was captured before them
         monkeypatch.delenv(name, raising=False)
         environ.pop(name, None)
-    here = at(repository(tmp_path / "repo"), environ)
-    (here.path / ".vibe-gate/rubrics").mkdir(parents=True)
-    here.write(**{"__vibe-gate/gate.toml": GATE, "__vibe-gate/rubrics/quality.toml": JUDGED})
-    here.git("add", "-A")
-    here.git("commit", "-q", "-m", "gate")
-    for what in ("git", "claude"):
-        assert vibe_gate("install", what, cwd=here.path, environ=environ).returncode == 0
-    return here
+    working_tree = at(repository(tmp_path / "repo"), environ)
+    (working_tree.path / ".vibe-gate/rubrics").mkdir(parents=True)
+    working_tree.write(
+        **{"__vibe-gate/gate.toml": GATE, "__vibe-gate/rubrics/quality.toml": JUDGED}
+    )
+    working_tree.git("add", "-A")
+    working_tree.git("commit", "-q", "-m", "gate")
+    for target in ("git", "claude"):
+        assert vibe_gate("install", target, cwd=working_tree.path, environ=environ).returncode == 0
+    return working_tree
 
 
 def work(main: Hooked, name: str, home: Path) -> None:
@@ -80,8 +82,8 @@ def test_nothing_is_lost_or_paid_twice_when_agents_worktrees_are_merged_and_remo
         )  # one of them is locked
         main.git("branch", "-q", "-d", branch)
 
-    said = vibe_gate("verify", "HEAD~2..HEAD", cwd=main.path, environ=environ).stdout
-    assert "missing" not in said, said
+    table = vibe_gate("verify", "HEAD~2..HEAD", cwd=main.path, environ=environ).stdout
+    assert "missing" not in table, table
     for name in AGENTS:
         blamed = vibe_gate("blame", f"{name}.py", cwd=main.path, environ=environ).stdout
         assert "Claude Code session" in blamed, blamed
@@ -98,8 +100,8 @@ def test_nothing_is_lost_or_paid_twice_when_agents_worktrees_are_merged_and_remo
     for run in runs:
         page = vibe_gate("report", run["run_id"], "-o", "-", cwd=main.path, environ=environ)
         assert page.returncode == 0, page.stderr
-    again = vibe_gate("review", "HEAD~2..HEAD", "--each", cwd=main.path, environ=environ)
-    assert costs(main, environ) == before, again.stdout
+    second_review = vibe_gate("review", "HEAD~2..HEAD", "--each", cwd=main.path, environ=environ)
+    assert costs(main, environ) == before, second_review.stdout
     assert (
         subprocess.run(["git", "status", "--short"], cwd=main.path, capture_output=True).stdout
         == b""

@@ -26,8 +26,8 @@ def say(repo: Path, environ: dict[str, str]) -> Say:
     """What a command prints, on one line; wrapped texts have line ends anywhere."""
 
     def run(*argv: str, at: Path = repo) -> str:
-        done = vibe_gate(*argv, cwd=at, environ=environ)
-        return " ".join((done.stdout + done.stderr).split())
+        result = vibe_gate(*argv, cwd=at, environ=environ)
+        return " ".join((result.stdout + result.stderr).split())
 
     return run
 
@@ -48,10 +48,10 @@ def test_install_git_says_when_its_hooks_are_those_of_one_working_tree(
     path, expected = HOOK_PATHS[case]
     if path:
         git(repo, "config", "core.hooksPath", path.format(root=repo))
-    said = say("install", "git")
-    assert ("Linked worktrees do not have these hooks" in said) is expected
+    output = say("install", "git")
+    assert ("Linked worktrees do not have these hooks" in output) is expected
     if expected:
-        assert f"git config core.hooksPath {repo}" in said
+        assert f"git config core.hooksPath {repo}" in output
 
 
 def test_doctor_names_the_worktrees_without_hooks_until_they_have_them(
@@ -72,9 +72,9 @@ def test_doctor_names_the_worktrees_without_hooks_until_they_have_them(
 def test_install_of_an_agent_says_what_holds_in_other_worktrees(
     repo: Path, say: Say, agent: str
 ) -> None:
-    said = say("install", agent)
-    assert f"run `vibe-gate install {agent}` in each, or use --user." in said
-    assert ("copies this file into worktrees that it makes itself" in said) is (agent == "claude")
+    output = say("install", agent)
+    assert f"run `vibe-gate install {agent}` in each, or use --user." in output
+    assert ("copies this file into worktrees that it makes itself" in output) is (agent == "claude")
     assert "in each, or use --user" not in say("install", agent, "--user")
 
 

@@ -237,11 +237,11 @@ def build_session(case: ClaimCase, root: Path, home: Path, environ: dict[str, st
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "Shop")
     for target in ("git", "claude"):
-        done = vibe_gate("install", target, cwd=root, environ=environ)
-        assert done.code == 0, done.err
+        installation = vibe_gate("install", target, cwd=root, environ=environ)
+        assert installation.code == 0, installation.err
     turns = [Turn(_call(step, root)) for step in case.steps]
-    own = {name: value for name, value in environ.items() if name in ("PATH", "LC_ALL")}
-    claude(root, home, [*turns, Turn(Text(case.words))], prompt=case.prompt, **own)
+    variables = {name: value for name, value in environ.items() if name in ("PATH", "LC_ALL")}
+    claude(root, home, [*turns, Turn(Text(case.words))], prompt=case.prompt, **variables)
 
 
 def _call(step: Step, root: Path) -> ToolUse:
