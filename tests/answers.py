@@ -11,21 +11,21 @@ HANDLER = {"path": "src/load.py", "line": 4, "quote": "    except OSError:", "si
 CHANGES = "load gives None for a file that is not there"
 
 
-def answers(*given: dict[str, Any], changes: str = CHANGES) -> dict[str, Any]:
+def answers(*entries: dict[str, Any], changes: str = CHANGES) -> dict[str, Any]:
     """The whole answer."""
-    return {"changes": changes, "answers": list(given)}
+    return {"changes": changes, "answers": list(entries)}
 
 
 def passes(*criteria: str, changes: str = CHANGES) -> dict[str, Any]:
     """The whole answer that passes these."""
-    return answers(*map(said, criteria), changes=changes)
+    return answers(*map(answer_to, criteria), changes=changes)
 
 
-def said(
-    criterion: str, outcome: str = "pass", reason: str = "So it is.", **more: Any
+def answer_to(
+    criterion: str, outcome: str = "pass", reason: str = "So it is.", **fields: Any
 ) -> dict[str, Any]:
     """An answer without evidence; an abstention needs `missing`."""
-    return {"criterion": criterion, "outcome": outcome, "reason": reason} | more
+    return {"criterion": criterion, "outcome": outcome, "reason": reason} | fields
 
 
 def fails(
@@ -46,12 +46,12 @@ def fails(
 
 def finding(*evidence: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """One of the defects of a fail, without evidence at the handler."""
-    about = {
+    defaults = {
         "reason": "The error is dropped.",
         "counterexample": "a missing file -> load returns None",
         "stops": True,
     }
-    return {**about, "evidence": list(evidence) or [HANDLER], **fields}
+    return {**defaults, "evidence": list(evidence) or [HANDLER], **fields}
 
 
 def fails_with(

@@ -26,8 +26,10 @@ def ask(
     posix.umask(umask)
     numbers = (umask, parent, posix.getpgrp(), len(argv))
     request = b"\0".join([*(b"%d" % number for number in numbers), *argv, *variables])
-    given = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
-    server.sendmsg([b"%12d" % len(request)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, given)])
+    descriptors = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
+    server.sendmsg(
+        [b"%12d" % len(request)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)]
+    )
     server.sendall(request)
 
 

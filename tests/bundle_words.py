@@ -64,12 +64,12 @@ class OneSecretRedactor:
         return value
 
 
-def Ended(**more: Any) -> TurnResult:
+def Ended(**fields: Any) -> TurnResult:
     """How a session ended."""
     cost = SessionCost(1200, 34, {"a-model": ModelCost(0.0125, "known")})
     session_id = "5e551011-0000-4000-8000-000000000001"
     return replace(
-        TurnResult("answered", {}, "", cost=cost, session_id=session_id, duration_ms=1500), **more
+        TurnResult("answered", {}, "", cost=cost, session_id=session_id, duration_ms=1500), **fields
     )
 
 

@@ -25,7 +25,7 @@ def calls(*tools: ToolUse) -> list[Turn]:
 
 
 def claude(
-    where: Path,
+    root: Path,
     home: Path,
     turns: list[Turn],
     sources: str = "project,local",
@@ -33,11 +33,11 @@ def claude(
     options: tuple[str, ...] = (),
     **environ: str,
 ) -> list[dict[str, Any]]:
-    """Run the conversation in `where`; the messages that the CLI prints. Fails the test if the CLI
+    """Run the conversation in `root`; the messages that the CLI prints. Fails the test if the CLI
     fails.
     """
     with answering(*turns) as model:
-        done = subprocess.run(
+        process = subprocess.run(
             [
                 *(
                     str(find_cli(os.environ["PATH"])),
@@ -57,25 +57,25 @@ def claude(
                     *options,
                 ),
             ],
-            cwd=where,
+            cwd=root,
             env=cli_environ(home) | model.environ | environ,
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
             timeout=250,
         )
-    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    assert process.returncode == 0, process.stderr + process.stdout[-2000:]
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
 def cli_environ(home: Path) -> dict[str, str]:
     """What the CLI needs and nothing that this machine would tell it."""
-    kept = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if name in ("PATH", "LANG", "LC_ALL", "TMPDIR")
     }
-    return kept | {
+    return variables | {
         **{name: value for name, value in os.environ.items() if name.startswith("GIT_")},
         "HOME": str(home),
         "CLAUDE_CONFIG_DIR": str(home / "claude"),

@@ -18,14 +18,14 @@ def clean_environ(home: Path) -> dict[str, str]:
     """An environment without keys, git variables, proxies or agents' marks, and with its own
     home.
     """
-    kept = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(_FOREIGN)
         and not name.upper().endswith("_PROXY")
         and name not in CI_VARIABLES
     }
-    return kept | {
+    return variables | {
         "HOME": str(home),
         "PATH": f"{sdk_alone.REAL}:{os.environ.get('PATH', os.defpath)}",
         "XDG_CONFIG_HOME": str(home / ".config"),

@@ -61,13 +61,13 @@ def _with_files(
     timeout: float,
 ) -> Done:
     with (
-        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as stdin_file,
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):
-        given.write(stdin)
-        given.seek(0)
-        code = run(argv, cwd, environ, [given.fileno(), out.fileno(), err.fileno()], timeout)
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
+        code = run(argv, cwd, environ, [stdin_file.fileno(), out.fileno(), err.fileno()], timeout)
         out.seek(0)
         err.seek(0)
         return Done(
@@ -83,7 +83,7 @@ def started(
 ) -> Done:
     """Run `python PYTHON -m vibe_gate ARGV` in `cwd`, from nothing."""
     command = [sys.executable, *python, "-m", "vibe_gate", *argv]
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=cwd,
         env=dict(environ),
@@ -92,7 +92,7 @@ def started(
         stdin=subprocess.DEVNULL,
         timeout=250,
     )
-    return Done(argv, done.returncode, done.stdout, done.stderr)
+    return Done(argv, process.returncode, process.stdout, process.stderr)
 
 
 def begun(*argv: str, cwd: Path, environ: Mapping[str, str]) -> subprocess.Popen[str]:

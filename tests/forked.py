@@ -152,7 +152,7 @@ def programs() -> Path:
 
 def _start(folder: Path) -> None:
     ours, theirs = socket.socketpair()
-    kept = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("GIT_", "VIBE_GATE_"))
@@ -172,7 +172,7 @@ def _start(folder: Path) -> None:
             ],
             pass_fds=[listening.fileno(), theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env=kept,
+            env=variables,
             cwd="/",
         )
     atexit.register(ours.close)
@@ -472,8 +472,8 @@ def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
         sys.executable = str(folder / "python")  # the hooks are to ask for forks, too
     try:
         code = _run_as_script() if sys.argv[1:2] == [_SCRIPT] else main()
-    except _Left as left:
-        code = left.code
+    except _Left as departure:
+        code = departure.code
     except BaseException:
         traceback.print_exc()
         code = 1

@@ -27,7 +27,7 @@ TRIES = 5
 
 
 def repeated(unit: str) -> Callable[[int], str]:
-    """The `given` of `assert_linear` for text that is one unit over and over."""
+    """The `make_input` of `assert_linear` for text that is one unit over and over."""
     return lambda size: unit * (size // len(unit))
 
 
@@ -46,13 +46,15 @@ def cost(act: Callable[[], object]) -> float:
             gc.enable()
 
 
-def assert_linear(act: Callable[[Any], object], given: Callable[[int], Any], size: int) -> None:
-    """That `act(given(size))` costs in proportion to the size, not to its square.
+def assert_linear(
+    act: Callable[[Any], object], make_input: Callable[[int], Any], size: int
+) -> None:
+    """That `act(make_input(size))` costs in proportion to the size, not to its square.
 
     Noise only ever adds: the least of several tries counts, and the large size is tried again
     before a test fails.
     """
-    small, large = given(size // APART), given(size)
+    small, large = make_input(size // APART), make_input(size)
     least = max(FLOOR_S, min(cost(lambda: act(small)) for _ in range(TRIES)))
     most = math.inf
     for _ in range(TRIES):

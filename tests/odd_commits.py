@@ -13,42 +13,42 @@ SIGNED = PERSON + DATE
 _Signatures = tuple[bytes, bytes]
 
 
-def _both(line: bytes) -> _Signatures:
+def _signatures_of(line: bytes) -> _Signatures:
     return b"author " + line + b"\n", b"committer " + line + b"\n"
 
 
 SIGNATURES: dict[str, _Signatures] = {
-    "as git writes it": _both(SIGNED),
-    "no date": _both(PERSON),
-    "no zone": _both(PERSON + b" 1600000000"),
-    "no space before the date": _both(b"Ada <ada@example.org>1600000000 +0000"),
-    "a negative date": _both(PERSON + b" -1 +0000"),
-    "a date of the year 33658": _both(PERSON + b" 1000000000000 +0000"),
-    "a date beyond 64 bits": _both(PERSON + b" " + b"9" * 40 + b" +0000"),
-    "a date of 5,000 digits": _both(PERSON + b" " + b"9" * 5000 + b" +0000"),
-    "a date with zeros before it": _both(PERSON + b" 000001600000000 +0000"),
-    "a date in words": _both(PERSON + b" yesterday +0000"),
-    "a date in other digits": _both(PERSON + " ١٦٠٠٠٠٠٠٠٠ +0000".encode()),
-    "an impossible zone": _both(PERSON + b" 1600000000 +99999999"),
-    "a zone in words": _both(PERSON + b" 1600000000 CEST"),
-    "no name": _both(b"<ada@example.org>" + DATE),
-    "no address": _both(b"Ada <>" + DATE),
-    "no brackets": _both(b"Ada" + DATE),
-    "an open bracket": _both(b"Ada <ada@example.org" + DATE),
-    "two addresses": _both(b"Ada <a@example.org> <b@example.org>" + DATE),
-    "nothing at all": _both(b""),
+    "as git writes it": _signatures_of(SIGNED),
+    "no date": _signatures_of(PERSON),
+    "no zone": _signatures_of(PERSON + b" 1600000000"),
+    "no space before the date": _signatures_of(b"Ada <ada@example.org>1600000000 +0000"),
+    "a negative date": _signatures_of(PERSON + b" -1 +0000"),
+    "a date of the year 33658": _signatures_of(PERSON + b" 1000000000000 +0000"),
+    "a date beyond 64 bits": _signatures_of(PERSON + b" " + b"9" * 40 + b" +0000"),
+    "a date of 5,000 digits": _signatures_of(PERSON + b" " + b"9" * 5000 + b" +0000"),
+    "a date with zeros before it": _signatures_of(PERSON + b" 000001600000000 +0000"),
+    "a date in words": _signatures_of(PERSON + b" yesterday +0000"),
+    "a date in other digits": _signatures_of(PERSON + " ١٦٠٠٠٠٠٠٠٠ +0000".encode()),
+    "an impossible zone": _signatures_of(PERSON + b" 1600000000 +99999999"),
+    "a zone in words": _signatures_of(PERSON + b" 1600000000 CEST"),
+    "no name": _signatures_of(b"<ada@example.org>" + DATE),
+    "no address": _signatures_of(b"Ada <>" + DATE),
+    "no brackets": _signatures_of(b"Ada" + DATE),
+    "an open bracket": _signatures_of(b"Ada <ada@example.org" + DATE),
+    "two addresses": _signatures_of(b"Ada <a@example.org> <b@example.org>" + DATE),
+    "nothing at all": _signatures_of(b""),
     "no author": (b"", b"committer " + SIGNED + b"\n"),
     "no committer": (b"author " + SIGNED + b"\n", b""),
     "neither": (b"", b""),
-    "two authors": (_both(SIGNED)[0] * 2, _both(SIGNED)[1]),
-    "line breaks that are none": _both(
+    "two authors": (_signatures_of(SIGNED)[0] * 2, _signatures_of(SIGNED)[1]),
+    "line breaks that are none": _signatures_of(
         "A\rB\vC\fD\x1c\x85\u2028\u2029E <ada@example.org>".encode() + DATE
     ),
-    "a terminal's escapes": _both(b"\x1b[31mAda\x1b[0m\x07 <ada@example.org>" + DATE),
-    "no UTF-8": _both(b"\xc0\xff\xed\xa0\x80 <\xff@example.org>" + DATE),
-    "a NUL": _both(b"A\0da <ada@example.org>" + DATE),
-    "marks of right to left": _both("\u202eadA <ada@example.org>".encode() + DATE),
-    "a very long name": _both(b"A" * 100_000 + b" <ada@example.org>" + DATE),
+    "a terminal's escapes": _signatures_of(b"\x1b[31mAda\x1b[0m\x07 <ada@example.org>" + DATE),
+    "no UTF-8": _signatures_of(b"\xc0\xff\xed\xa0\x80 <\xff@example.org>" + DATE),
+    "a NUL": _signatures_of(b"A\0da <ada@example.org>" + DATE),
+    "marks of right to left": _signatures_of("\u202eadA <ada@example.org>".encode() + DATE),
+    "a very long name": _signatures_of(b"A" * 100_000 + b" <ada@example.org>" + DATE),
 }
 
 _ROW = b"+AAo-" + b"1" * 40 + b" 1 1 1+AAo-"
@@ -93,9 +93,9 @@ def every_odd_commit(tree: str, parents: list[str]) -> dict[str, bytes]:
     commits = {name: odd_commit(tree, parents, lines) for name, lines in SIGNATURES.items()}
     for name, (headers, text) in MESSAGES.items():
         person = (
-            _both(b"a+AAo-" + b"1" * 40 + b" 1 1 1 <a@example.org>" + DATE)
+            _signatures_of(b"a+AAo-" + b"1" * 40 + b" 1 1 1 <a@example.org>" + DATE)
             if b"UTF-7" in headers
-            else _both(SIGNED)
+            else _signatures_of(SIGNED)
         )
         commits[name] = odd_commit(tree, parents, person, headers, text)
     return commits

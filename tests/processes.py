@@ -17,7 +17,7 @@ def pid_in(folder: Path) -> int:
     return int((folder / "pid").read_text())
 
 
-def gone(pid: int) -> bool:
+def process_ends(pid: int) -> bool:
     """Whether the process ends within minutes; one that nobody waited for yet has ended,
     too.
     """

@@ -144,35 +144,35 @@ class Cli:
             "--json-schema" in self.option
         )
         tools = sorted(filter(None, tools), key=lambda name: (name == ANSWER_TOOL, name))
-        about = {
+        fields = {
             "cwd": self.folder,
             "model": self.option["--model"],
             "permissionMode": self.mode,
             "tools": tools,
         }
-        self.say(type="system", subtype="init", claude_code_version=VERSION, **about)
-        ended, turns = None, 0
-        while ended is None:
+        self.say(type="system", subtype="init", claude_code_version=VERSION, **fields)
+        ending, turns = None, 0
+        while ending is None:
             if turns == int(self.option["--max-turns"]):
                 _refuse("more turns than are allowed")
             self.say(type="system", subtype="status", status="requesting")
             status, body = _post(self.request(tools))
             if status == UNKNOWN:  # once more, in one piece
                 status, body = _post(self.request(tools) | {"stream": False})
-            ended = self.failed(status, body) if status != 200 else self.turn(body)
+            ending = self.failed(status, body) if status != 200 else self.turn(body)
             turns += 1
-        about = {
+        fields = {
             "duration_ms": 1,
             "duration_api_ms": 1,
             "num_turns": turns + self.answers - self.cuts,
         }
-        about |= {
+        fields |= {
             "total_cost_usd": 0.0,
             "usage": self.used,
             "modelUsage": {},
             "permission_denials": self.denials,
         }
-        self.say(type="result", subtype="success", **about, **ended)
+        self.say(type="result", subtype="success", **fields, **ending)
         sys.stdin.read()
 
     def prompt(self) -> object:
@@ -180,12 +180,12 @@ class Cli:
             message = _parse(sys.stdin.readline() or _refuse("no prompt"))
             if message["type"] == "user":
                 return message["message"]["content"]
-            asked = message["request"]
-            if asked["subtype"] != "initialize":
-                _refuse(asked["subtype"])
+            request = message["request"]
+            if request["subtype"] != "initialize":
+                _refuse(request["subtype"])
             self.hooks = {
                 name: [id_ for matcher in matchers for id_ in matcher["hookCallbackIds"]]
-                for name, matchers in asked["hooks"].items()
+                for name, matchers in request["hooks"].items()
             }
             answer = {"hook_on_failure_supported": True}
             response = {
@@ -195,19 +195,19 @@ class Cli:
             }
             self.say(type="control_response", response=response)
 
-    def hook(self, name: str, **about: Any) -> None:
+    def hook(self, name: str, **fields: Any) -> None:
         """Ask every hook of the event, one after the other; what the guard says against an answer
         is for `taken`.
         """
-        given = {
+        event = {
             "session_id": self.session,
             "cwd": self.folder,
             "permission_mode": self.mode,
             "hook_event_name": name,
         }
         for callback in self.hooks.get(name, ()):
-            request = {"subtype": "hook_callback", "callback_id": callback, "input": given | about}
-            request["tool_use_id"] = about.get("tool_use_id") or _uuid()
+            request = {"subtype": "hook_callback", "callback_id": callback, "input": event | fields}
+            request["tool_use_id"] = fields.get("tool_use_id") or _uuid()
             self.say(type="control_request", request_id=_uuid(), request=request)
             line = sys.stdin.readline()
             if not line:  # the review was killed
@@ -216,12 +216,12 @@ class Cli:
             if answer["type"] != "control_response":
                 _refuse(f"no answer of a hook: {answer}")
             if '"deny"' in _written(answer):
-                if about.get("tool_name") != ANSWER_TOOL or name != "PreToolUse":
+                if fields.get("tool_name") != ANSWER_TOOL or name != "PreToolUse":
                     _refuse(f"a hook that says no: {answer}")
-                said = answer["response"]["response"]["hookSpecificOutput"][
+                reason = answer["response"]["response"]["hookSpecificOutput"][
                     "permissionDecisionReason"
                 ]
-                self.objections[about["tool_use_id"]] = said
+                self.objections[fields["tool_use_id"]] = reason
 
     def request(self, tools: list[str]) -> Json:
         with open(self.option["--system-prompt-file"], encoding="utf-8") as file:
@@ -270,7 +270,7 @@ class Cli:
         it goes on.
         """
         message: Json = {}
-        said: list[Json] = []
+        blocks: list[Json] = []
         stopped = ""
         events = _events(body)
         if events[-1]["type"] != "message_stop":
@@ -288,15 +288,15 @@ class Cli:
                 if block["type"] == "tool_use":
                     block["input"] = _parse("".join(parts))
                 self.tell("assistant", message | {"content": [block]})
-                said.append(block)
+                blocks.append(block)
                 if block["type"] == "tool_use":
-                    self.hook("PreToolUse", **self.about(block))
+                    self.hook("PreToolUse", **self.describe_call(block))
             elif kind == "message_delta":
                 stopped = event["delta"]["stop_reason"]
                 for name in self.used:
                     self.used[name] += event["usage"][name]
-        self.messages.append({"role": "assistant", "content": said})
-        return self.urge("Go on.") if stopped in FINAL else self.called(said)
+        self.messages.append({"role": "assistant", "content": blocks})
+        return self.urge("Go on.") if stopped in FINAL else self.called(blocks)
 
     def lost(self, events: list[Json]) -> Json | None:
         """A stream was cut: once more, then no more."""
@@ -314,14 +314,14 @@ class Cli:
         self.tell("user", {"role": "user", "content": text})
         self.messages.append({"role": "user", "content": text})
 
-    def called(self, said: list[Json]) -> Json | None:
-        calls = [block for block in said if block["type"] == "tool_use"]
+    def called(self, blocks: list[Json]) -> Json | None:
+        calls = [block for block in blocks if block["type"] == "tool_use"]
         answers = [call for call in calls if call["name"] == ANSWER_TOOL]
         if len(calls) > 1 and len(calls) != len(answers):
             _refuse("several calls at once")
-        given = [self.write(call) if call not in answers else self.taken(call) for call in calls]
-        if given:
-            self.messages.append({"role": "user", "content": given})
+        results = [self.write(call) if call not in answers else self.taken(call) for call in calls]
+        if results:
+            self.messages.append({"role": "user", "content": results})
         answers = [call for call in answers if call["id"] not in self.objections]
         self.objections.clear()  # a script may give the same answer again
         if calls and not answers:
@@ -329,7 +329,7 @@ class Cli:
         text = next(
             (
                 block["text"]
-                for block in reversed(said)
+                for block in reversed(blocks)
                 if block["type"] == "text" and block["text"]
             ),
             "",
@@ -337,33 +337,33 @@ class Cli:
         if not text and not answers and not self.urged:
             return self.urge("There was no output.")
         is_missing = not answers and "--json-schema" in self.option
-        again = self.urged > (not text)
-        about = {"last_assistant_message": text} if text and not answers else {}
-        self.hook("Stop", stop_hook_active=is_missing and again, **about)
-        if is_missing and not again:
+        was_urged = self.urged > (not text)
+        fields = {"last_assistant_message": text} if text and not answers else {}
+        self.hook("Stop", stop_hook_active=is_missing and was_urged, **fields)
+        if is_missing and not was_urged:
             return self.urge("The answer must be given with StructuredOutput.")
-        ended = {"is_error": False, "terminal_reason": "completed"}
+        ending = {"is_error": False, "terminal_reason": "completed"}
         if not answers:
-            return ended | {"result": text}
+            return ending | {"result": text}
         answer = answers[-1]["input"]
         written = _written(answer, _json.encode_basestring, "")
-        return ended | {"result": written, "structured_output": answer}
+        return ending | {"result": written, "structured_output": answer}
 
-    def about(self, call: Json) -> Json:
+    def describe_call(self, call: Json) -> Json:
         """A call as hooks are told of it: the path whole."""
         if call["name"] not in ("Write", ANSWER_TOOL):
             _refuse(f"the tool {call['name']}")
-        given = call["input"]
-        if "file_path" in given:
-            given = given | {"file_path": f"{self.folder}/{given['file_path']}"}
-        return {"tool_name": call["name"], "tool_input": given, "tool_use_id": call["id"]}
+        tool_input = call["input"]
+        if "file_path" in tool_input:
+            tool_input = tool_input | {"file_path": f"{self.folder}/{tool_input['file_path']}"}
+        return {"tool_name": call["name"], "tool_input": tool_input, "tool_use_id": call["id"]}
 
     def taken(self, call: Json) -> Json:
-        if said := self.objections.get(call["id"]):
+        if objection := self.objections.get(call["id"]):
             self.denials.append(
                 {"tool_name": ANSWER_TOOL, "tool_use_id": call["id"], "tool_input": call["input"]}
             )
-            text = f"PreToolUse:{ANSWER_TOOL} hook error: {said}"
+            text = f"PreToolUse:{ANSWER_TOOL} hook error: {objection}"
             result = {
                 "type": "tool_result",
                 "tool_use_id": call["id"],
@@ -380,26 +380,26 @@ class Cli:
         )
 
     def write(self, call: Json) -> Json:
-        about, content = self.about(call), call["input"]["content"]
-        path = about["tool_input"]["file_path"]
+        fields, content = self.describe_call(call), call["input"]["content"]
+        path = fields["tool_input"]["file_path"]
         if "/.git/" in path:  # there the CLI asks twice
-            self.hook("PermissionRequest", **about)
+            self.hook("PermissionRequest", **fields)
         is_new = not os.access(path, os.F_OK)
         os.makedirs(path.rpartition("/")[0], exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(content)
-        given = call["input"]["file_path"]
+        file_path = call["input"]["file_path"]
         text = (
-            f"File created successfully at: {given}"
+            f"File created successfully at: {file_path}"
             if is_new
-            else f"The file {given} has been updated successfully."
+            else f"The file {file_path} has been updated successfully."
         )
         text += " (file state is current in your context \u2014 no need to Read it back)"
         kind = "create" if is_new else "update"
-        return self.result(call, text, {"type": kind, "filePath": given, "content": content})
+        return self.result(call, text, {"type": kind, "filePath": file_path, "content": content})
 
     def result(self, call: Json, text: str, response: object) -> Json:
-        self.hook("PostToolUse", **self.about(call), tool_response=response)
+        self.hook("PostToolUse", **self.describe_call(call), tool_response=response)
         result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
         self.tell("user", {"role": "user", "content": [result]})
         return result
@@ -459,7 +459,7 @@ def _uuid() -> str:
     )
 
 
-def _refuse(what: str) -> Any:
+def _refuse(subject: str) -> Any:
     with open(f"{sys.argv[0]}.refused", "a", encoding="utf-8") as file:
-        file.write(f"{what}\n")
+        file.write(f"{subject}\n")
     sys.exit(1)

@@ -73,7 +73,7 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
         )
         for name in kind.rubrics
     )
-    told = {
+    fields = {
         "key": kind.key,
         "change": change,
         "rubrics": rubrics,
@@ -81,6 +81,6 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
         "agent_authored": AgentAuthored(decision=kind.agent, hints=tuple(kind.hints)),
         "cost": Cost(usd=0.0125, basis="known"),
     }
-    run.seal(replace(base, **told))
+    run.seal(replace(base, **fields))
     assert run.lost is None
     return run.run_id

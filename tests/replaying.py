@@ -7,7 +7,7 @@ import shutil
 from datetime import UTC, datetime
 from typing import Any
 
-from answers import answers, fails, said
+from answers import answer_to, answers, fails
 from repos import GATE, Repo
 from scripted_messages_api import MessagesRequest, Turn
 from walks import walked
@@ -60,7 +60,7 @@ def judge(request: MessagesRequest) -> Turn:
     drops = "+|        pass" in text
     if "Does every strict" in text or ("Does every new" in text and drops):
         return answer(answers(fails(HANDLER)))
-    return answer(answers(said("errors-not-swallowed")))
+    return answer(answers(answer_to("errors-not-swallowed")))
 
 
 class History:
@@ -103,14 +103,14 @@ class History:
         self, *runs: tuple[str, str], gates: dict[str, Gate] | None = None, **trial: Any
     ) -> list[ReplayRow]:
         """`gates`: those that the runs of one batch share."""
-        asked = ReviewRequest(Selection("range"), definitions="worktree")
+        request = ReviewRequest(Selection("range"), definitions="worktree")
         tried = ReplayTrial(Batch("b"), **trial)
         batch_gates = {} if gates is None else gates
         with open_repository(self.path, read_environment(self.environ)) as repository:
             return [
                 asyncio.run(
                     replay_run_in(
-                        ReplayTask(self.path, run_id, key, asked, tried),
+                        ReplayTask(self.path, run_id, key, request, tried),
                         repository,
                         batch_gates,
                         clock=lambda: datetime.now(UTC),

@@ -47,11 +47,13 @@ class Repo:
 
     def git(self, *argv: str, stdin: bytes | None = None) -> str:
         """Run git here; its output, without the last newline. Fails the test if git fails."""
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", *argv], cwd=self.path, env=self.environ, input=stdin, capture_output=True
         )
-        assert done.returncode == 0, f"git {' '.join(argv)}: {done.stderr.decode(errors='replace')}"
-        return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+        assert process.returncode == 0, (
+            f"git {' '.join(argv)}: {process.stderr.decode(errors='replace')}"
+        )
+        return process.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
     def write(self, path: str, content: str | bytes) -> Path:
         """Write one file, its folders included."""

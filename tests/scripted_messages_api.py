@@ -335,8 +335,8 @@ def _events(turn: Turn, model: str) -> Iterator[JsonObject]:
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
-    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    yield {"type": "message_delta", "delta": ended, "usage": message["usage"]}
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": stop, "usage": message["usage"]}
     yield {"type": "message_stop"}
 
 
@@ -426,8 +426,8 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, body: JsonObject, headers: Mapping[str, str] | None = None
     ) -> None:
         data = json.dumps(body).encode()
-        own = {"content-type": "application/json", "content-length": str(len(data))}
-        self._begin(status, {**(headers or {}), **own})
+        own_headers = {"content-type": "application/json", "content-length": str(len(data))}
+        self._begin(status, {**(headers or {}), **own_headers})
         if self.command != "HEAD":
             self.wfile.write(data)
 

@@ -41,11 +41,11 @@ SITE = _folder / "site"
 
 def refused() -> str:
     """What `quick_cli.py` was asked for since the last call, and is not made for."""
-    told = QUICK / "claude.py.refused"
-    if not told.exists():
+    refusals = QUICK / "claude.py.refused"
+    if not refusals.exists():
         return ""
-    text = told.read_text()
-    told.unlink()
+    text = refusals.read_text()
+    refusals.unlink()
     return text
 
 

@@ -16,10 +16,21 @@ from repos import Repo
 def key(folder: Path, name: str = "key", passphrase: str = "") -> Path:
     """A new ed25519 key pair; the private key's file."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = folder / name
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", name, "-f", str(made)]
+    key_file = folder / name
+    command = [
+        "ssh-keygen",
+        "-q",
+        "-t",
+        "ed25519",
+        "-N",
+        passphrase,
+        "-C",
+        name,
+        "-f",
+        str(key_file),
+    ]
     subprocess.run(command, check=True, capture_output=True)
-    return made
+    return key_file
 
 
 def public(private: Path) -> str:
@@ -42,9 +53,11 @@ def agent(environ: Mapping[str, str], *keys: Path) -> Iterator[dict[str, str]]:
     values = dict(part.split("=", 1) for part in started.stdout.split(";") if "=" in part)
     values = {name.strip(): value for name, value in values.items()}
     try:
-        for one in keys:
+        for key_file in keys:
             env = {**environ, **values}
-            subprocess.run(["ssh-add", "-q", str(one)], env=env, check=True, capture_output=True)
+            subprocess.run(
+                ["ssh-add", "-q", str(key_file)], env=env, check=True, capture_output=True
+            )
         yield {**environ, "SSH_AUTH_SOCK": values["SSH_AUTH_SOCK"]}
     finally:
         os.kill(int(values["SSH_AGENT_PID"]), 15)

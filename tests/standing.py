@@ -65,9 +65,9 @@ class Gated:
 
     def review(self, *argv: str, **environ: str) -> dict[str, Any]:
         """The summary of a review."""
-        done = self.run("review", "--json", *argv, **environ)
-        assert done.out, done.err
-        return done.json
+        result = self.run("review", "--json", *argv, **environ)
+        assert result.out, result.err
+        return result.json
 
     def reviewed(self, message: str = "Change", **files: str) -> str:
         """A commit that was reviewed before it was made."""
@@ -80,15 +80,15 @@ class Gated:
 
     def verify(self, *argv: str, **environ: str) -> tuple[int, list[dict[str, Any]]]:
         """The exit code, and each commit's standing, newest first."""
-        done = self.run("verify", "--json", *argv, **environ)
-        assert done.out, done.err
-        assert "commits" in done.json, done.out
-        return done.code, done.json["commits"]
+        result = self.run("verify", "--json", *argv, **environ)
+        assert result.out, result.err
+        assert "commits" in result.json, result.out
+        return result.code, result.json["commits"]
 
     def stand(self, *argv: str, **environ: str) -> tuple[int, str, str | None]:
         """Exit code, status and match of the one commit."""
-        code, [one] = self.verify(*argv, **environ)
-        return code, one["status"], one["match"]
+        code, [row] = self.verify(*argv, **environ)
+        return code, row["status"], row["match"]
 
     def bundles(self) -> list[Path]:
         """The folders of the runs, oldest first."""

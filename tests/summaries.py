@@ -36,21 +36,26 @@ def changed(path: str = "src/a.py", added: int = 4, deleted: int = 1) -> Changed
 WAIVED = re.compile("(?:overridden|suppressed) by ")
 
 
-def criterion(name: str = "no-secrets", outcome: Any = "pass", **more: Any) -> CriterionResult:
-    values = {"kind": "check", "must": True, "weight": 1, "decided_by": "check"} | more
+def criterion(name: str = "no-secrets", outcome: Any = "pass", **fields: Any) -> CriterionResult:
+    values = {"kind": "check", "must": True, "weight": 1, "decided_by": "check"} | fields
     return CriterionResult(id=name, outcome=outcome, **values)
 
 
 def open_question(
-    name: str, cause: Cause, outcome: Any = "abstain", **more: Any
+    name: str, cause: Cause, outcome: Any = "abstain", **fields: Any
 ) -> CriterionResult:
     """A question to a judge that has no answer for this cause."""
-    values = {"kind": "judge", "decided_by": "none", "reason": cause.reason, "cause": cause} | more
+    values = {
+        "kind": "judge",
+        "decided_by": "none",
+        "reason": cause.reason,
+        "cause": cause,
+    } | fields
     return criterion(name, outcome, **values)
 
 
-def rubric(*criteria: CriterionResult, outcome: Any = "pass", **more: Any) -> RubricResult:
-    values = {"id": "quality", "digest": "0" * 64, "score": 1.0, "coverage": 1.0} | more
+def rubric(*criteria: CriterionResult, outcome: Any = "pass", **fields: Any) -> RubricResult:
+    values = {"id": "quality", "digest": "0" * 64, "score": 1.0, "coverage": 1.0} | fields
     return RubricResult(outcome=outcome, criteria=criteria, **values)
 
 
@@ -64,8 +69,8 @@ def weighed(*criteria: CriterionResult) -> RubricResult:
     return replace(decided, criteria=criteria) if waived_ids else decided
 
 
-def finding(message: str = "the handler hides the error", line: int = 41, **more: Any) -> Finding:
-    values = {"path": "src/a.py", "level": "failure", "criterion": "errors-not-swallowed"} | more
+def finding(message: str = "the handler hides the error", line: int = 41, **fields: Any) -> Finding:
+    values = {"path": "src/a.py", "level": "failure", "criterion": "errors-not-swallowed"} | fields
     return Finding(line=line, end_line=line, message=message, **values)
 
 
@@ -87,8 +92,8 @@ def waived(finding: Finding, waiver: Waiver) -> Finding:
     )
 
 
-def summary(**more: Any) -> Summary:
-    files = more.pop("files", (changed(),))
+def summary(**fields: Any) -> Summary:
+    files = fields.pop("files", (changed(),))
     change = ChangeSummary(
         before="1" * 40,
         after="2" * 40,
@@ -108,12 +113,12 @@ def summary(**more: Any) -> Summary:
         "trusted": Trusted(revision="5d401b9" + "0" * 33, bootstrap=False),
         "change": change,
         "rubrics": (rubric(criterion()),),
-    } | more
+    } | fields
     return Summary(**values)
 
 
 def failed(
-    findings: int = 1, criteria: int = 1, found: tuple[Finding, ...] = (), **more: Any
+    findings: int = 1, criteria: int = 1, first_findings: tuple[Finding, ...] = (), **fields: Any
 ) -> Summary:
     """A change that a must-criterion blocks, with as many findings and passed criteria as
     wanted.
@@ -129,10 +134,10 @@ def failed(
         "outcome": "fail",
         "exit_code": 1,
         "rubrics": (rubric(*rows, outcome="fail", score=0.5),),
-        "findings": (*found, *(finding(line=number + 1) for number in range(findings))),
+        "findings": (*first_findings, *(finding(line=number + 1) for number in range(findings))),
         "cost": Cost(usd=0.0123, basis="known", input_tokens=12_345, output_tokens=321),
     }
-    return summary(**(values | more))
+    return summary(**(values | fields))
 
 
 def policy(path: str = ".vibe-gate/gate.toml", level: Any = "block") -> PolicyChange:

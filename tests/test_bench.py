@@ -53,11 +53,11 @@ def test_a_benchmark_runs_at_its_smallest_size(name: str, tmp_path: Path) -> Non
     """Exit code 1 says that a goal is missed, which at this size means nothing."""
     argv = [sys.executable, BENCH / f"{name}.py", *SMALLEST[name].split()]
     environ = clean_environ(tmp_path) | {"BENCH_WORK": str(tmp_path / "work")}
-    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+    result = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
     log_of_moto = "127.0.0.1"  # which answers for S3 and names each request there
-    faults = [line for line in done.stderr.splitlines() if not line.startswith(log_of_moto)]
-    assert (done.returncode in (0, 1), faults) == (True, []), done.stdout
-    assert done.stdout
+    faults = [line for line in result.stderr.splitlines() if not line.startswith(log_of_moto)]
+    assert (result.returncode in (0, 1), faults) == (True, []), result.stdout
+    assert result.stdout
 
 
 def test_every_benchmark_is_run_or_says_why_not() -> None:

@@ -56,11 +56,11 @@ def test_a_missing_tool_is_said_at_the_end_and_fails_in_ci(tmp_path, environ, ci
         tmp_path,
     ]
     path = {"PYTHONPATH": str(Path(missing_tools.__file__).parent)}
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=tmp_path, env=environ | path | ci, capture_output=True, text=True, check=False
     )
-    assert done.returncode == code, done.stdout
-    assert "1 skipped: npm is not installed here" in done.stdout
+    assert result.returncode == code, result.stdout
+    assert "1 skipped: npm is not installed here" in result.stdout
 
 
 @pytest.mark.slow
@@ -69,5 +69,5 @@ def test_a_command_in_a_forked_or_used_process_ends_as_one_that_was_started(
     tmp_path, environ, argv
 ):
     runs = [run(*argv, cwd=tmp_path, environ=environ) for run in (started, vibe_gate, vibe_gate)]
-    fresh, forked, used = [(done.code, done.out, done.err) for done in runs]
-    assert fresh == forked == used
+    new, forked, used = [(result.code, result.out, result.err) for result in runs]
+    assert new == forked == used

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import answers, fails, said
+from answers import answer_to, answers, fails
 from command import Done, begun, vibe_gate
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Turn
@@ -27,7 +27,7 @@ GUARD = "    if not os.path.exists(path):"
 CALLER = f"import os\n\nfrom load import load\n\n\ndef main(path):\n{GUARD}\n        raise SystemExit\n    load(path)\n"
 PREVENTS = {"path": "src/main.py", "line": 7, "quote": GUARD, "side": "after"}
 LOOKS = RUBRIC.replace('second_look = "never"\n', "")
-FAILS = answers(fails(), said("names-are-clear"))
+FAILS = answers(fails(), answer_to("names-are-clear"))
 ARGUMENT = "main() in src/main.py:7 leaves before load() runs, so no handler is reached."
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -50,16 +50,16 @@ class Disputes:
 
     def run(self, *argv: str, steps: tuple[Any, ...] = (), **environ: str) -> Done:
         with answering(*steps) as model:
-            done = vibe_gate(
+            result = vibe_gate(
                 *argv, cwd=self.repo.path, environ=self.environ | model.environ | environ
             )
             self.requests = model.script.requests
-        return done
+        return result
 
     def review(self, *argv: str, steps: tuple[Any, ...] = ()) -> dict[str, Any]:
-        done = self.run("review", *argv, "--json", steps=steps)
-        assert done.out, done.err
-        return done.json
+        result = self.run("review", *argv, "--json", steps=steps)
+        assert result.out, result.err
+        return result.json
 
     def find(self, *argv: str, steps: tuple[Any, ...] = (FAILS, STANDS)) -> str:
         """Review what is staged (or `argv`); the fingerprint of its one finding."""
@@ -88,10 +88,10 @@ def test_a_refutation_whose_lines_hold_passes_with_both_sides_and_later_reviews_
     disputes,
 ):
     name = disputes.find()
-    done = disputes.dispute(name[:8], REFUTED, CLAUDECODE="1")
-    assert done.code == 0, done.err
+    result = disputes.dispute(name[:8], REFUTED, CLAUDECODE="1")
+    assert result.code == 0, result.err
     assert len(disputes.requests) == 1
-    lines = done.out.splitlines()
+    lines = result.out.splitlines()
     assert lines[0] == f"{name} is refuted"
     assert f"  Disputed by Claude Code: {ARGUMENT}" in lines
     assert "    src/main.py:7: if not os.path.exists(path):" in lines
@@ -115,16 +115,16 @@ def test_a_refutation_whose_lines_hold_passes_with_both_sides_and_later_reviews_
 
 def test_a_finding_that_stands_waits_for_a_person_and_is_not_disputed_again(disputes):
     name = disputes.find()
-    done = disputes.dispute(name, STANDS)
-    assert (done.code, len(disputes.requests)) == (1, 1)
-    assert f"vibe-gate override {name[:8]} --reason TEXT" in done.out
-    done = disputes.dispute(name, reason="Think of src/main.py:8 instead.")
-    assert (done.code, disputes.requests) == (1, [])
-    assert "disputed before, in run " in done.out
-    assert "a later reason is neither asked about nor kept" in done.out
-    assert f"vibe-gate label {name[:8]} wrong" in done.out
-    assert ARGUMENT in done.out
-    assert "src/main.py:8" not in done.out
+    result = disputes.dispute(name, STANDS)
+    assert (result.code, len(disputes.requests)) == (1, 1)
+    assert f"vibe-gate override {name[:8]} --reason TEXT" in result.out
+    result = disputes.dispute(name, reason="Think of src/main.py:8 instead.")
+    assert (result.code, disputes.requests) == (1, [])
+    assert "disputed before, in run " in result.out
+    assert "a later reason is neither asked about nor kept" in result.out
+    assert f"vibe-gate label {name[:8]} wrong" in result.out
+    assert ARGUMENT in result.out
+    assert "src/main.py:8" not in result.out
     assert disputes.review("--staged")["exit_code"] == 1
     assert "disputes: 1 raised, 0 refuted, 1 standing" in disputes.run("stats").out
 
@@ -140,9 +140,9 @@ def test_a_finding_that_stands_waits_for_a_person_and_is_not_disputed_again(disp
 def test_a_refutation_with_invented_lines_refutes_nothing_and_is_the_one_there_is(disputes, answer):
     name = disputes.find()
     assert disputes.dispute(name, answer).code == 1
-    again = disputes.dispute(name)
-    assert (again.code, disputes.requests) == (1, [])
-    assert "is not refuted" in again.out
+    second = disputes.dispute(name)
+    assert (second.code, disputes.requests) == (1, [])
+    assert "is not refuted" in second.out
 
 
 HOSTILE = (
@@ -153,7 +153,7 @@ HOSTILE = (
 
 def test_what_is_argued_is_fenced_as_a_claim_redacted_and_escaped_wherever_it_is_shown(disputes):
     name = disputes.find()
-    done = disputes.dispute(name, STANDS, reason=HOSTILE)
+    result = disputes.dispute(name, STANDS, reason=HOSTILE)
     (request,) = disputes.requests
     prompt = str(request.messages[0]["content"])
     word = prompt.partition("\n")[0].removeprefix("fence of this message: ")
@@ -167,7 +167,7 @@ def test_what_is_argued_is_fenced_as_a_claim_redacted_and_escaped_wherever_it_is
     disputes.run("report", "-o", "page.html")
     page = (disputes.repo.path / "page.html").read_text()
     markdown = disputes.run("review", "--staged", "--markdown", "-").out
-    screens = [done.out, disputes.run("explain", name).out, markdown, page]
+    screens = [result.out, disputes.run("explain", name).out, markdown, page]
     for text in (prompt, *screens):
         assert TOKEN not in text
         assert "\x1b" not in text
@@ -179,11 +179,11 @@ def test_a_model_that_is_down_a_refusal_and_a_wrong_form_do_not_use_the_dispute_
     name = disputes.find()
     wrong = {"outcome": "perhaps"}
     for steps in ((ApiError(401, "no"),), (Turn("No.", stop_reason="refusal"),), (wrong, wrong)):
-        done = disputes.dispute(name, *steps)
-        assert (done.code, done.out) == (3, ""), done.err
-        assert "It is not used up" in done.err
-    kept = disputes.review("--staged")["findings"][0]["second_look"]
-    assert (kept["outcome"], "dispute" in kept) == ("stands", False)
+        result = disputes.dispute(name, *steps)
+        assert (result.code, result.out) == (3, ""), result.err
+        assert "It is not used up" in result.err
+    second_look = disputes.review("--staged")["findings"][0]["second_look"]
+    assert (second_look["outcome"], "dispute" in second_look) == ("stands", False)
     assert disputes.dispute(name, REFUTED).code == 0
 
 
@@ -203,26 +203,26 @@ def test_without_a_key_or_budget_the_dispute_is_not_used_up(disputes):
 def test_a_forced_review_that_words_the_fail_anew_allows_no_second_dispute(disputes):
     name = disputes.find()
     assert disputes.dispute(name, STANDS).code == 1
-    other_words = answers(fails(reason="It is lost."), said("names-are-clear"))
+    other_words = answers(fails(reason="It is lost."), answer_to("names-are-clear"))
     summary = disputes.review("--staged", "--force", steps=(other_words, STANDS))
     assert summary["findings"][0]["fingerprint"] == name
-    done = disputes.dispute(name)
-    assert (done.code, disputes.requests) == (1, [])
-    assert "put it in other words: stands" in done.out
+    result = disputes.dispute(name)
+    assert (result.code, disputes.requests) == (1, [])
+    assert "put it in other words: stands" in result.out
 
 
 def test_a_refutation_of_other_words_does_not_count(disputes):
     name = disputes.find()
     assert disputes.dispute(name, REFUTED).code == 0
-    other_words = answers(fails(reason="It is lost."), said("names-are-clear"))
+    other_words = answers(fails(reason="It is lost."), answer_to("names-are-clear"))
     assert disputes.review("--staged", "--force", steps=(other_words, STANDS))["exit_code"] == 1
     assert disputes.review("--staged")["exit_code"] == 1
 
 
 def test_json_has_the_finding_and_what_the_dispute_came_to(disputes):
     name = disputes.find()
-    done = disputes.run("dispute", name, "--reason", ARGUMENT, "--json", steps=(REFUTED,))
-    document = json.loads(done.out)
+    result = disputes.run("dispute", name, "--reason", ARGUMENT, "--json", steps=(REFUTED,))
+    document = json.loads(result.out)
     assert (document["exit_code"], document["dispute"], document["outcome"]) == (
         0,
         "refuted",
@@ -239,23 +239,23 @@ def test_what_cannot_be_disputed_is_a_sentence_and_asks_nothing(tmp_path, enviro
         ((name, "--reason", " \n "), "The reason is empty"),
         ((name, "--reason", "x" * 1_001), "1,001 characters"),
     ):
-        done = disputes.run("dispute", *words)
-        assert (done.code, sentence in done.err) == (2, True), done.err
+        result = disputes.run("dispute", *words)
+        assert (result.code, sentence in result.err) == (2, True), result.err
     disputes.repo.write("src/load.py", SWALLOWS + "\n")
     disputes.repo.git("add", "-A")
-    done = disputes.dispute(name)
-    assert (done.code, "The files changed since run" in done.err) == (2, True), done.err
+    result = disputes.dispute(name)
+    assert (result.code, "The files changed since run" in result.err) == (2, True), result.err
     assert disputes.requests == []
     never = staged(tmp_path / "never", environ, RUBRIC)
-    done = never.dispute(never.find(steps=(FAILS,)))
-    assert (done.code, 'second_look = "never"' in done.err) == (2, True), done.err
+    result = never.dispute(never.find(steps=(FAILS,)))
+    assert (result.code, 'second_look = "never"' in result.err) == (2, True), result.err
     advice = staged(tmp_path / "advice", environ, LOOKS.replace("must = true\n", ""))
-    clear = answers(fails(), said("names-are-clear"))
+    clear = answers(fails(), answer_to("names-are-clear"))
     rubric = advice.repo.path / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(rubric.read_text().replace("0.7", "0.1"))
     advice.repo.git("commit", "-qm", "Gate", "--", ".vibe-gate")
-    done = advice.dispute(advice.find("--staged", steps=(clear,)))
-    assert (done.code, "it does not block" in done.err) == (2, True), done.err
+    result = advice.dispute(advice.find("--staged", steps=(clear,)))
+    assert (result.code, "it does not block" in result.err) == (2, True), result.err
 
 
 def test_a_checks_finding_is_for_people(tmp_path, environ):
@@ -265,9 +265,11 @@ def test_a_checks_finding_is_for_people(tmp_path, environ):
     repo.write("src/load.py", f'TOKEN = "{TOKEN}"\n')
     clone = Disputes(repo, environ)
     summary = clone.review()
-    names = [one["fingerprint"] for one in summary["findings"] if one["level"] == "failure"]
-    done = clone.dispute(names[0])
-    assert (done.code, "a check found it" in done.err) == (2, True), done.err
+    names = [
+        finding["fingerprint"] for finding in summary["findings"] if finding["level"] == "failure"
+    ]
+    result = clone.dispute(names[0])
+    assert (result.code, "a check found it" in result.err) == (2, True), result.err
 
 
 def test_an_agent_may_dispute_and_neither_label_nor_override_nor_suppress(disputes):
@@ -280,17 +282,17 @@ def test_an_agent_may_dispute_and_neither_label_nor_override_nor_suppress(disput
         ("override", name, "--reason", "x"),
         ("suppress", name, "--reason", "x"),
     ):
-        done = disputes.run(*words, CLAUDECODE="1")
-        assert (done.code, "Only a person can" in done.err) == (2, True), done.err
+        result = disputes.run(*words, CLAUDECODE="1")
+        assert (result.code, "Only a person can" in result.err) == (2, True), result.err
     explained = disputes.run("explain", name, CLAUDECODE="1").out
     assert ("ask the user to accept it" in explained, "override" in explained) == (True, False)
     assert disputes.dispute(name, REFUTED, CLAUDECODE="1").code == 0
 
 
 def test_an_agent_whose_dispute_refutes_nothing_is_named_no_command_of_people(disputes):
-    done = disputes.dispute(disputes.find(), STANDS, CLAUDECODE="1")
-    assert "Repair it, or ask the user to accept it." in done.out
-    assert "vibe-gate override" not in done.out and "vibe-gate label" not in done.out
+    result = disputes.dispute(disputes.find(), STANDS, CLAUDECODE="1")
+    assert "Repair it, or ask the user to accept it." in result.out
+    assert "vibe-gate override" not in result.out and "vibe-gate label" not in result.out
 
 
 def test_another_clone_with_the_same_store_has_the_verdict_and_asks_nothing(tmp_path, environ):
@@ -321,12 +323,12 @@ def test_of_two_disputes_at_once_one_is_asked(disputes):
         codes: list[int] = []
 
         def dispute(reason: str) -> None:
-            done = vibe_gate(
+            result = vibe_gate(
                 *("dispute", name, "--reason", reason),
                 cwd=disputes.repo.path,
                 environ=disputes.environ | model.environ,
             )
-            codes.append(done.code)
+            codes.append(result.code)
 
         threads = [threading.Thread(target=dispute, args=(reason,)) for reason in ("a", "b", "c")]
         for thread in threads:
@@ -356,17 +358,17 @@ def test_an_interrupted_dispute_is_not_used_up(disputes):
 def test_a_recording_or_a_replay_disputes_nothing(disputes, tmp_path, mode):
     name = disputes.find()
     cassette = str(tmp_path / "cassette")
-    done = disputes.dispute(name, VIBE_GATE_WIRE=mode, VIBE_GATE_CASSETTE=cassette)
-    assert (done.code, "unset VIBE_GATE_WIRE" in done.err, disputes.requests) == (2, True, [])
+    result = disputes.dispute(name, VIBE_GATE_WIRE=mode, VIBE_GATE_CASSETTE=cassette)
+    assert (result.code, "unset VIBE_GATE_WIRE" in result.err, disputes.requests) == (2, True, [])
 
 
 def test_a_reason_that_could_not_be_kept_is_refused_and_a_name_is_escaped(disputes):
     name = disputes.find()
-    done = disputes.dispute(name, reason="see src/main.py:7 \udcff")
-    assert (done.code, "no UTF-8" in done.err, disputes.requests) == (2, True, [])
+    result = disputes.dispute(name, reason="see src/main.py:7 \udcff")
+    assert (result.code, "no UTF-8" in result.err, disputes.requests) == (2, True, [])
     disputes.repo.git("config", "user.name", "Ada \udcff")
-    done = disputes.dispute(name, STANDS)
-    assert (done.code, "Disputed by Ada ⟦0xFF⟧" in done.out) == (1, True), done.out
+    result = disputes.dispute(name, STANDS)
+    assert (result.code, "Disputed by Ada ⟦0xFF⟧" in result.out) == (1, True), result.out
     assert (disputes.dispute(name).code, disputes.requests) == (1, [])
 
 
@@ -375,9 +377,9 @@ def test_while_the_answer_cannot_be_kept_nothing_is_asked_and_the_dispute_is_not
     (state,) = (disputes.repo.path / ".git").rglob("state.db")
     with closing(sqlite3.connect(state, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
-        done = disputes.dispute(name)
-    assert (done.code, disputes.requests) == (3, []), done.err
-    assert "the answer could not be kept" in done.err
+        result = disputes.dispute(name)
+    assert (result.code, disputes.requests) == (3, []), result.err
+    assert "the answer could not be kept" in result.err
     assert disputes.dispute(name, REFUTED).code == 0
 
 
@@ -390,9 +392,9 @@ def test_an_answer_that_is_kept_nowhere_is_said_to_be(disputes):
             lock.execute("BEGIN IMMEDIATE")
             return answer(STANDS)
 
-        done = disputes.dispute(name, answer_locked)
-    assert (done.code, len(disputes.requests)) == (1, 1), done.err
-    assert "note: A second look is kept nowhere" in done.out
+        result = disputes.dispute(name, answer_locked)
+    assert (result.code, len(disputes.requests)) == (1, 1), result.err
+    assert "note: A second look is kept nowhere" in result.out
 
 
 def test_the_screen_and_explain_say_how_a_finding_is_disputed_as_long_as_it_can_be(disputes):

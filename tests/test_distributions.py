@@ -81,29 +81,29 @@ def core(core_packages, environ):
     """Run a command of vibe-gate-core, with a key whose model is not there."""
     keyed = environ | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
 
-    def run(cwd: Path, *argv: str, **more: str) -> tuple[int, str]:
+    def run(cwd: Path, *argv: str, **variables: str) -> tuple[int, str]:
         command = [sys.executable, "-IS", "-c", START, core_packages, *argv]
-        done = subprocess.run(
-            command, cwd=cwd, env=keyed | more, capture_output=True, text=True, check=False
+        result = subprocess.run(
+            command, cwd=cwd, env=keyed | variables, capture_output=True, text=True, check=False
         )
-        return done.returncode, " ".join((done.stdout + done.stderr).split())
+        return result.returncode, " ".join((result.stdout + result.stderr).split())
 
     return run
 
 
 def test_both_distributions_come_to_what_a_checkout_installs():
-    checkout, core, whole = project(ROOT), project(CORE), project(WHOLE)
+    checkout, core, full = project(ROOT), project(CORE), project(WHOLE)
     pin = f"vibe-gate-core=={version()}"
-    assert whole["version"] == version()
-    assert whole["dependencies"][0] == pin
-    both = core["dependencies"] + whole["dependencies"][1:]
-    assert sorted(both) == sorted(checkout["dependencies"])
+    assert full["version"] == version()
+    assert full["dependencies"][0] == pin
+    dependencies = core["dependencies"] + full["dependencies"][1:]
+    assert sorted(dependencies) == sorted(checkout["dependencies"])
     assert core["entry-points"] == checkout["entry-points"]
     for name, requirements in core["optional-dependencies"].items():
         assert requirements == checkout["optional-dependencies"][name]
-        assert whole["optional-dependencies"][name] == [pin.replace("==", f"[{name}]==")]
+        assert full["optional-dependencies"][name] == [pin.replace("==", f"[{name}]==")]
     for key in SAME:
-        assert core[key] == checkout[key] == whole[key], key
+        assert core[key] == checkout[key] == full[key], key
 
 
 @pytest.mark.slow

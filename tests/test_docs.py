@@ -71,20 +71,20 @@ class Block(NamedTuple):
 
     @property
     def place(self) -> str:
-        found = re.search(r"in ([\w-]+)", self.about) if self.word == "run" else None
-        return found[1] if found else "project"
+        match = re.search(r"in ([\w-]+)", self.about) if self.word == "run" else None
+        return match[1] if match else "project"
 
     @property
     def exit_code(self) -> int:
-        found = re.search(r"exit (\d+)", self.about)
-        return int(found[1]) if found else 0
+        match = re.search(r"exit (\d+)", self.about)
+        return int(match[1]) if match else 0
 
 
 def blocks(page: str) -> list[Block]:
-    found = _FENCE.finditer(_WRITTEN.sub("", (ROOT / page).read_text()))
+    fences = _FENCE.finditer(_WRITTEN.sub("", (ROOT / page).read_text()))
     return [
-        Block(each["language"], each["text"], each["word"] or "", each["about"] or "")
-        for each in found
+        Block(fence["language"], fence["text"], fence["word"] or "", fence["about"] or "")
+        for fence in fences
     ]
 
 
@@ -168,9 +168,9 @@ def suite(path: Path, environ: Mapping[str, str]) -> Repo:
     return repo
 
 
-def edit_ledger(asked: MessagesRequest) -> Turn:
+def edit_ledger(request: MessagesRequest) -> Turn:
     """An agent that repairs what the guide's first test shows."""
-    answers = sum(message["role"] == "assistant" for message in asked.body["messages"])
+    answers = sum(message["role"] == "assistant" for message in request.body["messages"])
     if answers == 0:
         return Turn(ToolUse("Read", {"file_path": "src/ledger.py"}))
     if answers == 1:
@@ -204,7 +204,7 @@ def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
     path = f"{forked.programs()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     step = edit_ledger if place == "suite" else Turn(Text("Done."))
     with answering(step, repeat_last=True) as model:
-        given = {
+        variables = {
             **environ,
             "PATH": path,
             "BROWSER": "true",
@@ -212,10 +212,12 @@ def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
         }
         for block in commands:
             argv = ["bash", "-ec", block.text]
-            done = subprocess.run(argv, cwd=repo.path, env=given, capture_output=True, text=True)
-            said = f"{block.text}\n{done.stdout}\n{done.stderr}"
-            assert done.returncode == block.exit_code, said
-            assert "this is a bug" not in said
+            result = subprocess.run(
+                argv, cwd=repo.path, env=variables, capture_output=True, text=True
+            )
+            transcript = f"{block.text}\n{result.stdout}\n{result.stderr}"
+            assert result.returncode == block.exit_code, transcript
+            assert "this is a bug" not in transcript
 
 
 DRIVER = """
@@ -249,14 +251,14 @@ def test_what_a_page_shows_in_python_runs(page, number, tmp_path, environ):
     )
     with answering(Turn(Text("Done.")), repeat_last=True) as model:
         script = "\n".join([*imports, block.text, DRIVER])
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", script],
             cwd=repo.path,
             env={**environ, **model.environ},
             capture_output=True,
             text=True,
         )
-    assert done.returncode == block.exit_code, f"{block.text}\n{done.stdout}\n{done.stderr}"
+    assert result.returncode == block.exit_code, f"{block.text}\n{result.stdout}\n{result.stderr}"
 
 
 # What is written down is read by what it is for.
@@ -274,24 +276,24 @@ SUPPORT = {
 def definition(text: str) -> dict[str, str]:
     """A definition of a page as files of `.vibe-gate/`; of a part what it leaves out is added."""
     written = tomllib.loads(text)
-    whole = text if "schema" in written else f"schema = 1\n{text}"
+    document = text if "schema" in written else f"schema = 1\n{text}"
     if "stage" in written:
-        return {f"workflows/{written['id']}.toml": whole}
+        return {f"workflows/{written['id']}.toml": document}
     if "digest" in written:
-        return {f"baseline/{written['rubric']}.toml": whole}
+        return {f"baseline/{written['rubric']}.toml": document}
     if "criterion" in written:
         return {
-            f"rubrics/{written.get('id', 'x')}.toml": whole
+            f"rubrics/{written.get('id', 'x')}.toml": document
             if "id" in written
-            else f'id = "x"\n{whole}'
+            else f'id = "x"\n{document}'
         }
     if "suppression" in written:
-        return {"suppressions.toml": whole}
+        return {"suppressions.toml": document}
     if "system_prompt" in written or "setup" in written:
-        return {f"agents/{written['id']}.toml": whole}
+        return {f"agents/{written['id']}.toml": document}
     if "expect" in written:
-        return {"cases/x/case.toml": whole, "cases/x/after/a.py": "a = 1\n"}
-    return {"gate.toml": whole}
+        return {"cases/x/case.toml": document, "cases/x/after/a.py": "a = 1\n"}
+    return {"gate.toml": document}
 
 
 def python(text: str) -> None:
@@ -370,14 +372,14 @@ def test_the_table_of_the_history_example_stands_in_a_fence_on_the_page_also_whe
         "RUNNER_TEMP": str(tmp_path),
         "GITHUB_STEP_SUMMARY": str(page),
     }
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-e", "-c", script], env=environ, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (result.returncode, result.stderr) == (1, "")
     assert page.read_text() == "~~~text\n8b72ab17beb0  fail  <img src=x> ~~~\n~~~\n"
 
 
-def told() -> Iterator[tuple[str, str]]:
+def commands_in_prose() -> Iterator[tuple[str, str]]:
     """Every command in a sentence of a page, and in the examples of `--help`, with where it
     stands.
     """
@@ -392,20 +394,22 @@ def told() -> Iterator[tuple[str, str]]:
 
 
 def test_every_command_that_is_told_of_is_there_with_its_options():
-    for where, command in told():
+    for place, command in commands_in_prose():
         name, *words = shlex.split(command, posix=False)
         if not name.isalpha() or not name.islower():
             continue
         parser = parser_of(name, dispatch.find_command(name))
         options = set(parser._option_string_actions)
         for action in parser._actions:
-            for each, one in action.choices.items() if isinstance(action.choices, dict) else ():
-                if not words or words[0] == each or "|" in words[0]:
-                    options |= set(one._option_string_actions)
+            for choice, subparser in (
+                action.choices.items() if isinstance(action.choices, dict) else ()
+            ):
+                if not words or words[0] == choice or "|" in words[0]:
+                    options |= set(subparser._option_string_actions)
         used = {
-            found[0] for word in words if (found := re.match(r"--?[a-z][\w-]*", word.strip("[]")))
+            match[0] for word in words if (match := re.match(r"--?[a-z][\w-]*", word.strip("[]")))
         }
-        assert used <= options, (where, command)
+        assert used <= options, (place, command)
 
 
 def test_every_page_that_the_program_names_is_there():

@@ -51,11 +51,11 @@ def test_every_module_is_imported_by_a_new_interpreter_without_a_warning(
 ) -> None:
     names = importable_modules()
     assert len(names) > 200
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-c", IMPORT_ALL, *names],
         capture_output=True,
         text=True,
         env=environ,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")

@@ -51,18 +51,18 @@ def public(tmp_path: Path, environ: dict[str, str]) -> tuple[Path, Path, Path]:
     )
     fixed = project.commit("Fix (#7)", **{"things.py": FIXED, "tests/test_things.py": TESTS})
     collection, folder = Repo(tmp_path / "bugs", environ), "projects/tqdm/bugs/1"
-    about = (
+    bug_info = (
         f'fixed_commit_id="{fixed}"\nbuggy_commit_id="{buggy}"\ntest_file="tests/test_things.py"\n'
     )
     command = "python -m unittest tests.test_things.TestFirst.test_two\r\n"
-    collection.commit("Bugs", **{f"{folder}/bug.info": about, f"{folder}/run_test.sh": command})
+    collection.commit("Bugs", **{f"{folder}/bug.info": bug_info, f"{folder}/run_test.sh": command})
     code, old = "from things import first\nprint(first([1, 2], 2))", "[1]\n"
     labelled = [{"label": "intended", "test": {"test_code": code, "old_output": old}}]
-    given = json.dumps(
+    labels = json.dumps(
         {"pr_number": 7, "differentiating_tests": [*labelled, {"label": "unintended"}]}
     )
     testora = Repo(tmp_path / "testora", environ)
-    testora.commit("Labels", **{"data/ground_truth/things/7.json": given})
+    testora.commit("Labels", **{"data/ground_truth/things/7.json": labels})
     return collection.path, testora.path, project.path
 
 
@@ -80,14 +80,14 @@ def test_a_bug_becomes_two_cases_that_are_the_same_bytes_twice(public, tmp_path:
         bug.before,
         "    return items[:count]",
     )
-    made = [
+    repositories = [
         repository(tmp_path / name, bug, {".vibe-gate/gate.toml": "schema = 1\n"})
         for name in ("a", "b")
     ]
-    assert made[0] == made[1]
-    [meant] = differences(testora, "things", project)
-    assert isinstance(meant, Case)
-    assert (meant.after, meant.obligation, "EXPECTED = ['[1]']" in meant.test) == (
+    assert repositories[0] == repositories[1]
+    [difference] = differences(testora, "things", project)
+    assert isinstance(difference, Case)
+    assert (difference.after, difference.obligation, "EXPECTED = ['[1]']" in difference.test) == (
         bug.before,
         None,
         True,
@@ -95,12 +95,12 @@ def test_a_bug_becomes_two_cases_that_are_the_same_bytes_twice(public, tmp_path:
 
 
 def test_a_test_is_cut_to_itself_and_what_it_needs() -> None:
-    cut = only(TESTS, [("TestFirst", "test_two")])
-    kept = [
-        part in cut
+    excerpt = only(TESTS, [("TestFirst", "test_two")])
+    are_present = [
+        part in excerpt
         for part in ("ITEMS = [1", "def setUp", "def test_two", "OTHERS", "def test_none", "unused")
     ]
-    assert kept == [True, True, True, False, False, False]
+    assert are_present == [True, True, True, False, False, False]
 
 
 def test_of_a_traceback_the_error_is_compared_and_of_a_warning_nothing() -> None:
@@ -116,7 +116,7 @@ def test_the_kit_reviews_a_bug_and_its_fix(public, tmp_path: Path) -> None:
     (tmp_path / "env" / "bin").mkdir(parents=True)
     (tmp_path / "env" / "bin" / "python").symlink_to(python)
     (tmp_path / "env" / "pyvenv.cfg").write_text(f"home = {python.parent}\n")
-    given = [
+    options = [
         "--bugsinpy",
         str(collection),
         "--project",
@@ -127,15 +127,15 @@ def test_the_kit_reviews_a_bug_and_its_fix(public, tmp_path: Path) -> None:
     argv = [
         sys.executable,
         str(BENCH / "ground_truth.py"),
-        *given,
+        *options,
         "--work",
         str(tmp_path / "work"),
     ]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    seen = {
-        each["kind"]: each
-        for each in json.loads((tmp_path / "work" / "results.json").read_text())["seen"]
+    process = subprocess.run(argv, capture_output=True, text=True)
+    results = {
+        row["kind"]: row
+        for row in json.loads((tmp_path / "work" / "results.json").read_text())["seen"]
     }
-    assert (seen["bug"]["status"], seen["bug"]["code"]) == ("proven", 1), done.stdout
-    assert (seen["fix"]["status"], seen["fix"]["outcome"]) == ("void", "abstain")
-    assert done.returncode == 0, done.stdout
+    assert (results["bug"]["status"], results["bug"]["code"]) == ("proven", 1), process.stdout
+    assert (results["fix"]["status"], results["fix"]["outcome"]) == ("void", "abstain")
+    assert process.returncode == 0, process.stdout

@@ -158,8 +158,8 @@ def test_nothing_that_tests_put_on_the_path_hides_a_module_of_pythons():
     """`bench` and the folders of tests come first on `sys.path`: a `secrets.py` there is what
     `import secrets` gets.
     """
-    found = [*(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
-    assert [path for path in found if path.stem in sys.stdlib_module_names] == []
+    files = [*(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    assert [path for path in files if path.stem in sys.stdlib_module_names] == []
 
 
 def test_the_map_shows_the_tree():
@@ -167,8 +167,8 @@ def test_the_map_shows_the_tree():
     and nothing else.
     """
     page = ROOT / "docs" / "explanation" / "architecture.md"
-    drawn = page.read_text().split("```text\nvibe_gate/\n", 1)[1].split("```", 1)[0]
-    names = set(re.findall(r"^  (\w+(?:/|\.py))", drawn, re.MULTILINE))
+    drawing = page.read_text().split("```text\nvibe_gate/\n", 1)[1].split("```", 1)[0]
+    names = set(re.findall(r"^  (\w+(?:/|\.py))", drawing, re.MULTILINE))
     present = {path.name + "/" * path.is_dir() for path in (ROOT / "vibe_gate").iterdir()}
     assert names == present - {"py.typed", "__pycache__/"}
 
@@ -206,8 +206,8 @@ def lint(root: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_contract_about_imports_holds():
     pytest.importorskip("importlinter", reason="import-linter is not installed here")
-    done = lint(ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = lint(ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 WRONG = {
@@ -252,9 +252,9 @@ def test_a_wrong_import_is_refused_in_each_kind_of_place(tmp_path):
     for place, line in WRONG.items():
         file = tmp_path / "vibe_gate" / place
         file.write_text(f"{file.read_text()}\n{line}\n")
-    said = lint(tmp_path).stdout
-    assert [name for name in BROKEN if not re.search(rf"{name}.* BROKEN", said)] == []
-    assert "No cycles are allowed in vibe_gate.receipts." in said
+    output = lint(tmp_path).stdout
+    assert [name for name in BROKEN if not re.search(rf"{name}.* BROKEN", output)] == []
+    assert "No cycles are allowed in vibe_gate.receipts." in output
 
 
 def test_no_test_replaces_our_own_code():

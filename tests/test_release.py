@@ -46,17 +46,19 @@ def clone(tmp_path, environ):
 
 
 def test_a_release_is_a_tagged_commit_and_one_more_that_pins_it(clone):
-    seen = []
+    changelogs = []
     release.release(
         clone.path,
         "0.2.0",
         "2026-11-27",
-        lambda tree: seen.append((tree / "CHANGELOG.md").read_text()),
+        lambda tree: changelogs.append((tree / "CHANGELOG.md").read_text()),
     )
     assert clone.git("log", "--format=%s", "v0.1.0..main") == "examples: pin v0.2.0\nrelease: 0.2.0"
     tagged = clone.git("rev-parse", "v0.2.0^{commit}")
     assert tagged == clone.git("rev-parse", "main~1")
-    assert seen == [NEWS.replace("## Unreleased\n", "## Unreleased\n\n## 0.2.0 (2026-11-27)\n")]
+    assert changelogs == [
+        NEWS.replace("## Unreleased\n", "## Unreleased\n\n## 0.2.0 (2026-11-27)\n")
+    ]
     assert '__version__ = "0.2.0"' in clone.git("show", "v0.2.0:vibe_gate/version.py")
     assert '"version": "0.2.0"' in clone.git("show", f"v0.2.0:{COPIED[6]}")
     assert " vibe-gate==0.2.0 " in clone.git("show", f"v0.2.0:{COPIED[7]}")
@@ -112,10 +114,10 @@ def test_a_release_whose_check_fails_leaves_nothing_and_the_next_one_goes_throug
         release.release(clone.path, "0.2.0", "2026-11-27", fails)
     assert (clone.git("for-each-ref"), clone.git("status", "--porcelain")) == (before, "")
     assert clone.git("worktree", "list").count("\n") == 0
-    left = clone.path / ".nox" / "release-tree"  # of a run that was killed
-    clone.git("worktree", "add", "-q", "--detach", str(left))
+    old_tree = clone.path / ".nox" / "release-tree"  # of a run that was killed
+    clone.git("worktree", "add", "-q", "--detach", str(old_tree))
     release.release(clone.path, "0.2.0", "2026-11-27", lambda tree: None)
-    assert not left.exists()
+    assert not old_tree.exists()
 
 
 def test_the_index_gets_a_readme_whose_links_lead_somewhere():

@@ -16,7 +16,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from answers import CHANGES, HANDLER, answers, fails, passes, said
+from answers import CHANGES, HANDLER, answer_to, answers, fails, passes
 from bundle_schemas import find_problems
 from msgspec import UNSET
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
@@ -45,7 +45,7 @@ from vibe_gate.version import __version__
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 PASSES = passes("errors-not-swallowed", "names-are-clear")
-FAILS = answers(fails(), said("names-are-clear"))
+FAILS = answers(fails(), answer_to("names-are-clear"))
 
 
 @dataclass
@@ -103,17 +103,17 @@ def change(walk: Walk, path: str = "src/load.py", text: str = SWALLOWS) -> Walk:
 @pytest.mark.every_python
 @pytest.mark.usefixtures("real_cli")
 def test_a_good_change_passes(walk):
-    heard: list[tuple[str, int, float]] = []
-    summary = judged(walk, PASSES, meter=lambda *spent: heard.append(spent))
+    measurements: list[tuple[str, int, float]] = []
+    summary = judged(walk, PASSES, meter=lambda *spent: measurements.append(spent))
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
     cost = summary.cost  # what a terminal shows while it grows
-    assert heard == [
+    assert measurements == [
         ("judge-quality", cost.input_tokens + cost.output_tokens, pytest.approx(cost.usd))
     ]
     assert summary.rubrics[0].score == 1.0
-    assert [vote.changes for one in summary.rubrics[0].criteria for vote in one.votes] == [
-        CHANGES
-    ] * 2
+    assert [
+        vote.changes for criterion in summary.rubrics[0].criteria for vote in criterion.votes
+    ] == [CHANGES] * 2
 
 
 @pytest.mark.every_python
@@ -139,12 +139,12 @@ def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_t
         return judged(walk, FAILS, definitions="worktree")
 
     def stands(summary: Summary) -> tuple[int, str, Any]:
-        asked, (finding,) = summary.rubrics[0].criteria[0], summary.findings
-        return summary.exit_code, finding.level, asked.would_block
+        criterion, (finding,) = summary.rubrics[0].criteria[0], summary.findings
+        return summary.exit_code, finding.level, criterion.would_block
 
-    told = trusted('uncalibrated = "advise"')
-    assert stands(told) == (0, "warning", True)
-    [claim] = parse((walk.repo.path / told.bundle / "receipt.json").read_bytes()).receipt.rubrics
+    advised = trusted('uncalibrated = "advise"')
+    assert stands(advised) == (0, "warning", True)
+    [claim] = parse((walk.repo.path / advised.bundle / "receipt.json").read_bytes()).receipt.rubrics
     assert claim.advised == ("errors-not-swallowed",), (
         "no receipt claims that it passed what it failed"
     )
@@ -155,17 +155,17 @@ def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_t
         "defective": 9,
         "found": 9,
     }
-    quality = told.rubrics[0]
-    known = CriterionBaseline(**measured), "claude-sonnet-5", TEMPLATE_VERSION
+    quality = advised.rubrics[0]
+    criterion_baseline, judge_model = CriterionBaseline(**measured), "claude-sonnet-5"
     walk.repo.write(".vibe-gate/baseline/quality.toml", baseline_toml(Baseline(
-        schema=1, rubric="quality", digest=quality.digest, criterion=known[:1], model=known[1], template=known[2],
-        created_at="2026-11-27T00:00:00Z",
+        schema=1, rubric="quality", digest=quality.digest, criterion=(criterion_baseline,), model=judge_model,
+        template=TEMPLATE_VERSION, created_at="2026-11-27T00:00:00Z",
     )))  # fmt: skip
     assert stands(trusted('block = "earned"')) == (1, "failure", UNSET)
     with open_state(str(walk.repo.path / ".git")) as state:
         state.labels.append(Label(
-            ts=datetime(2026, 11, 27, tzinfo=UTC), finding=told.findings[0].fingerprint, rubric="quality", right=False,
-            criterion="errors-not-swallowed", digest=quality.digest, model=known[1], by="Ada <ada@x.org>", source="cli",
+            ts=datetime(2026, 11, 27, tzinfo=UTC), finding=advised.findings[0].fingerprint, rubric="quality", right=False,
+            criterion="errors-not-swallowed", digest=quality.digest, model=judge_model, by="Ada <ada@x.org>", source="cli",
         ))  # fmt: skip
     back = trusted('block = "earned"')
     assert stands(back) == (0, "warning", True)
@@ -188,15 +188,16 @@ def test_a_baseline_that_a_change_brings_does_not_count_for_itself(walk):
         ("src/more.py", 4, "uncalibrated"),
         ("src/third.py", 0, "calibrated"),
     ):
-        told = change(walk, path)(judge="never").summary
-        assert (told.exit_code, told.rubrics[0].criteria[0].trust.state) == (code, state)
+        summary = change(walk, path)(judge="never").summary
+        assert (summary.exit_code, summary.rubrics[0].criteria[0].trust.state) == (code, state)
 
 
 def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
     summary = judged(
         walk,
         answers(
-            fails(HANDLER | {"quote": "    except Exception: return 0"}), said("names-are-clear")
+            fails(HANDLER | {"quote": "    except Exception: return 0"}),
+            answer_to("names-are-clear"),
         ),
     )
     criterion = summary.rubrics[0].criteria[0]
@@ -211,7 +212,9 @@ def test_form_alone_costs_no_further_request(walk):
     answer.
     """
     loose = {"path": "src/load.py", "line": 90, "quote": "    except OSError:\n        pass\n"}
-    summary = judged(walk, answers(fails(loose), said("names-are-clear", "PASS", evidence=None)))
+    summary = judged(
+        walk, answers(fails(loose), answer_to("names-are-clear", "PASS", evidence=None))
+    )
     assert len(walk.asked) == 1
     (finding,) = summary.findings
     assert (finding.path, finding.line, finding.evidence[0].quote) == (
@@ -225,17 +228,17 @@ def test_form_alone_costs_no_further_request(walk):
 @pytest.mark.slow
 @pytest.mark.parametrize("mended", [True, False])
 def test_an_answer_that_does_not_fit_goes_back_once_with_a_sentence_of_ours(walk, mended):
-    wrong = answers(said("errors-not-swallowed", "perhaps"), said("names-are-clear"))
+    wrong = answers(answer_to("errors-not-swallowed", "perhaps"), answer_to("names-are-clear"))
     summary = judged(walk, wrong, PASSES if mended else wrong)
     assert len(walk.asked) == 2
-    told = 'errors-not-swallowed has the outcome "perhaps"; the outcomes are pass, not_applicable, fail, abstain'
+    sentence = 'errors-not-swallowed has the outcome "perhaps"; the outcomes are pass, not_applicable, fail, abstain'
     (result,) = walk.asked[1].tool_results
-    assert f"{told}. Give the whole answer once more, with only that changed." in result.text
+    assert f"{sentence}. Give the whole answer once more, with only that changed." in result.text
     assert outcomes(summary) == {
         "errors-not-swallowed": "pass" if mended else "abstain",
         "names-are-clear": "pass",
     }
-    assert mended or told in summary.rubrics[0].criteria[0].reason
+    assert mended or sentence in summary.rubrics[0].criteria[0].reason
 
 
 @pytest.mark.slow
@@ -318,26 +321,26 @@ def test_a_20000_line_change_is_asked_part_by_part(walk):
     change(walk, "src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(20_000)))
     with walk.answered(PASSES, repeat_last=True):
         summary = walk(max_cost_usd=50.0).summary
-    asked = "".join(json.dumps(request.body) for request in walk.asked)
-    assert all(f"v{i:05d} = " in asked for i in range(0, 20_000, 997))
+    requests = "".join(json.dumps(request.body) for request in walk.asked)
+    assert all(f"v{i:05d} = " in requests for i in range(0, 20_000, 997))
     assert len(walk.asked) > 2
     assert (summary.outcome, summary.unreviewed) == ("pass", ())
 
 
 def test_without_a_key_judge_criteria_are_inconclusive_with_one_line_of_advice(walk):
-    done = walk()
-    assert (done.summary.outcome, done.summary.exit_code) == ("inconclusive", 3)
-    notes = (*missing_key_note(done.summary), *done.notes)
+    review = walk()
+    assert (review.summary.outcome, review.summary.exit_code) == ("inconclusive", 3)
+    notes = (*missing_key_note(review.summary), *review.notes)
     assert sum("ANTHROPIC_API_KEY" in note for note in notes) == 1
-    assert done.summary.cost.basis == "none"
+    assert review.summary.cost.basis == "none"
 
 
 def test_no_judge_asks_nobody_and_says_what_was_not_reviewed(walk):
     summary = walk(judge="never").summary
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
     assert summary.unreviewed[0].reason == "not asked: --no-judge"
-    about = json.loads((walk.repo.path / summary.bundle / "run.json").read_text())
-    assert about["versions"] == {"vibe-gate": __version__} and "questions" not in about
+    run_record = json.loads((walk.repo.path / summary.bundle / "run.json").read_text())
+    assert run_record["versions"] == {"vibe-gate": __version__} and "questions" not in run_record
 
 
 def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ):
@@ -370,7 +373,7 @@ def test_a_failed_check_keeps_its_finding_if_another_rubric_gives_its_id_to_anot
     walk.repo.commit("A second rubric")
     walk.repo.git("rm", "-q", "src/load.py")
     summary = change(walk, "a.py", "bad = 1\n")(judge="never").summary
-    assert [(one.criterion, one.path) for one in summary.findings] == [
+    assert [(finding.criterion, finding.path) for finding in summary.findings] == [
         ("shared", ""),
         ("first", "a.py"),
         ("shared", "src/load.py"),
@@ -414,7 +417,11 @@ must = true
         walk.repo.commit(**{"bad": bad, "f.py": "1\n2\n3\n"})
         summary = walk(judge="never").summary
         outcomes.append(
-            next(one.outcome for one in summary.rubrics[0].criteria if one.id == "lint")
+            next(
+                criterion.outcome
+                for criterion in summary.rubrics[0].criteria
+                if criterion.id == "lint"
+            )
         )
     assert outcomes[1:] == ["pass", "fail", "pass", "pass", "fail"]
     [log] = walk.repo.path.glob(
@@ -496,10 +503,10 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
         return answer(PASSES)
 
     with walk.answered(meanwhile):
-        done = walk(selection=Selection("worktree"))
-    assert (done.summary.outcome, done.summary.exit_code) == ("error", 5)
-    assert done.notes[0] == "The verdict is not about the files that are there now. Review again."
-    assert "Changed during the review: src/load.py and 1 more file." in done.notes
+        review = walk(selection=Selection("worktree"))
+    assert (review.summary.outcome, review.summary.exit_code) == ("error", 5)
+    assert review.notes[0] == "The verdict is not about the files that are there now. Review again."
+    assert "Changed during the review: src/load.py and 1 more file." in review.notes
 
 
 @pytest.mark.slow
@@ -514,15 +521,15 @@ def test_what_a_review_records_in_the_working_tree_is_no_change_and_any_other_fi
         return answer(PASSES)
 
     with walk.answered(meanwhile):
-        done = walk(
+        review = walk(
             selection=Selection("worktree"), wire=Wire("record", recordings / "own", recordings)
         )
     assert len(list((recordings / "own").glob("*.json"))) == 1
-    changed = [note for note in done.notes if note.startswith("Changed")]
+    changed = [note for note in review.notes if note.startswith("Changed")]
     if name == "notes.json":
         assert changed == [f"Changed during the review: cassettes/other/{name}."]
     else:
-        assert (changed, done.summary.outcome) == ([], "pass")
+        assert (changed, review.summary.outcome) == ([], "pass")
 
 
 @pytest.mark.slow
@@ -534,14 +541,14 @@ def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_canno
         environ,
         rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n"),
     )
-    first = answers(fails(), said("names-are-clear"))
-    second = answers(said("errors-not-swallowed"), said("names-are-clear"))
+    first = answers(fails(), answer_to("names-are-clear"))
+    second = answers(answer_to("errors-not-swallowed"), answer_to("names-are-clear"))
     both_asked = Barrier(2, timeout=250)
 
-    def side_by_side(given: dict[str, Any]) -> Callable[[Any], Turn]:
+    def side_by_side(content: dict[str, Any]) -> Callable[[Any], Turn]:
         def wait(_: Any) -> Turn:
             both_asked.wait()
-            return answer(given)
+            return answer(content)
 
         return wait
 
@@ -562,10 +569,13 @@ def test_the_bundle_says_everything_and_is_sealed(walk, tmp_path, environ):
     assert bundle.parts[-2] == summary.key == walk.repo.git("rev-parse", "HEAD")
     stored = json.loads((bundle / "summary.json").read_text())
     assert set(stored["digests"]) >= {"events.ndjson", "run.json", "graph.json", "change.patch"}
-    about = json.loads((bundle / "run.json").read_text())
+    run_record = json.loads((bundle / "run.json").read_text())
     programs = program_versions(environ["PATH"], tmp_path)
-    assert about["versions"] == {"vibe-gate": __version__, **programs} and len(programs) == 2
-    assert set(about["questions"]) == {"quality/errors-not-swallowed", "quality/names-are-clear"}
+    assert run_record["versions"] == {"vibe-gate": __version__, **programs} and len(programs) == 2
+    assert set(run_record["questions"]) == {
+        "quality/errors-not-swallowed",
+        "quality/names-are-clear",
+    }
     stored.pop("digests")
     stored.pop("redacted", None)
     assert stored == json.loads(summary.to_json())
@@ -593,9 +603,9 @@ def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(
         store.write_text("in the way")
     else:
         store.symlink_to(tmp_path)
-    done = walk(judge="never")
-    assert (done.summary.outcome, done.summary.bundle) == ("pass", "")
-    assert any(note.startswith("Unrecorded") for note in done.notes)
+    review = walk(judge="never")
+    assert (review.summary.outcome, review.summary.bundle) == ("pass", "")
+    assert any(note.startswith("Unrecorded") for note in review.notes)
 
 
 @pytest.mark.slow
@@ -611,9 +621,9 @@ def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error
     )
     walk.repo.write("src/load.py", SWALLOWS.replace("OSError", "ValueError"))
     walk.repo.git("commit", "-qa", "--amend", "-m", "Other")
-    done = walk(wire=Wire("replay", tmp_path / "cassette"))
-    assert (done.summary.outcome, done.summary.exit_code) == ("error", 3)
-    assert any("ValueError" in note for note in done.notes)
+    review = walk(wire=Wire("replay", tmp_path / "cassette"))
+    assert (review.summary.outcome, review.summary.exit_code) == ("error", 3)
+    assert any("ValueError" in note for note in review.notes)
 
 
 TRUST = {
@@ -662,13 +672,13 @@ def test_the_document_has_exactly_the_keys_of_the_contract(walk):
 def test_the_same_question_is_never_paid_twice_and_needs_no_key_the_second_time(walk, tmp_path):
     with walk.answered(FAILS):
         first = walk()
-    again = walk()
+    second = walk()
     walk.repo.git("commit", "-q", "--amend", "-m", "Another message")
     amended = walk()
     walk.repo.git("worktree", "add", "-q", "--detach", str(tmp_path / "other"))
     walk.repo.path = tmp_path / "other"
     elsewhere = walk(Selection("range", "HEAD~1", "HEAD"))
-    for later in (again, amended, elsewhere):
+    for later in (second, amended, elsewhere):
         assert later.summary.exit_code == 1
         assert later.summary.findings == first.summary.findings
         assert {c.decided_by for c in later.summary.rubrics[0].criteria} == {"cache"}
@@ -755,13 +765,13 @@ def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(wal
     summary = judged(walk, dear, definitions="worktree", max_cost_usd=5.0)
     assert (summary.outcome, summary.cost.basis) == ("pass", "known")
     turn = walk.repo.path / summary.bundle / "nodes/judge-quality/turn-001"
-    told = json.loads((turn / "summary.json").read_text())["metrics"]["totalCostUsd"]
+    stored_cost = json.loads((turn / "summary.json").read_text())["metrics"]["totalCostUsd"]
     events = [json.loads(line) for line in (turn / "events.ndjson").read_text().splitlines()]
     *answers, usage = [event for event in events if event["type"] == "usage"]
     assert find_problems(turn.parents[2])[0] == []
     assert answers and sum(answer["cost"] for answer in answers) == pytest.approx(usage["cost"])
     by_node, by_model = summary.cost.by_node, summary.cost.by_model
-    costs = (told, usage["cost"], summary.cost.usd, *by_node.values(), *by_model.values())
+    costs = (stored_cost, usage["cost"], summary.cost.usd, *by_node.values(), *by_model.values())
     assert costs == pytest.approx([summary.cost.usd] * 5)
 
 
@@ -796,17 +806,17 @@ def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
 @pytest.mark.slow
 def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen(walk):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    told = fails() | {"reason": f"The token {token} is dropped."}
-    done = judged(walk, answers(told, said("names-are-clear")))
-    assert token not in done.to_json()
-    assert "[redacted:" in done.findings[0].message
+    failing = fails() | {"reason": f"The token {token} is dropped."}
+    summary = judged(walk, answers(failing, answer_to("names-are-clear")))
+    assert token not in summary.to_json()
+    assert "[redacted:" in summary.findings[0].message
 
 
 def test_a_secret_in_an_answer_that_fits_no_form_is_hidden_before_the_sentence_is_cut(walk):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    for given in (said("names-are-clear", token), said(f"{token}{'x' * 99}")):
-        summary = judged(walk, *[answers(given)] * 2, force=True)
-        reasons = [one.reason for one in summary.rubrics[0].criteria]
+    for entry in (answer_to("names-are-clear", token), answer_to(f"{token}{'x' * 99}")):
+        summary = judged(walk, *[answers(entry)] * 2, force=True)
+        reasons = [criterion.reason for criterion in summary.rubrics[0].criteria]
         assert all(
             "does not fit its form" in reason and token[:8] not in reason for reason in reasons
         )
@@ -839,7 +849,7 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(
     walk.repo.commit("Soften")
     change(walk, "src/more.py")
     summary = judged(
-        walk, answers(fails(HANDLER | {"path": "src/more.py"}), said("names-are-clear"))
+        walk, answers(fails(HANDLER | {"path": "src/more.py"}), answer_to("names-are-clear"))
     )
     assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
     assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
@@ -856,9 +866,9 @@ def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
 
     async def beside() -> Review:
         ticking = asyncio.create_task(tick())
-        done = await awaited(walk.repo.path, walk.environ)
+        review = await awaited(walk.repo.path, walk.environ)
         ticking.cancel()
-        return done
+        return review
 
     with walk.answered(PASSES):
         assert asyncio.run(beside()).summary.outcome == "pass"

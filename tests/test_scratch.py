@@ -21,7 +21,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def left(parent: Path, name: str, mode: int = 0o700, lock: int | None = 0o600) -> Path:
+def leave_folder(parent: Path, name: str, mode: int = 0o700, lock: int | None = 0o600) -> Path:
     """A folder as a killed process leaves it, with things in it that are hard to delete."""
     folder = parent / name
     (folder / "trees/closed").mkdir(parents=True)
@@ -39,31 +39,36 @@ def test_what_a_killed_process_left_is_deleted_and_what_is_alive_or_not_ours_sta
     temporary: Path,
 ) -> None:
     other = temporary.parent / "other"
-    gone = [left(temporary, "vibe-gate-run-abcdefgh"), left(temporary, "vibe-gate-abc_ef12")]
-    kept = [
-        left(temporary, "vibe-gate-demo-abcdefgh"),
-        left(temporary, "vibe-gate-run-open1234", mode=0o755),
-        left(temporary, "vibe-gate-run-begun123", lock=None),
-        left(temporary, "vibe-gate-run-lock1234", lock=0o644),
-        left(temporary.parent, "other"),
+    deleted = [
+        leave_folder(temporary, "vibe-gate-run-abcdefgh"),
+        leave_folder(temporary, "vibe-gate-abc_ef12"),
+    ]
+    remaining = [
+        leave_folder(temporary, "vibe-gate-demo-abcdefgh"),
+        leave_folder(temporary, "vibe-gate-run-open1234", mode=0o755),
+        leave_folder(temporary, "vibe-gate-run-begun123", lock=None),
+        leave_folder(temporary, "vibe-gate-run-lock1234", lock=0o644),
+        leave_folder(temporary.parent, "other"),
     ]
     (temporary / "vibe-gate-run-link1234").symlink_to(other)
-    checked_out = left(
+    checked_out = leave_folder(
         temporary, "vibe-gate-exploits"
     )  # a repository chooses its name and its files
     (checked_out / LOCK).write_text("x")
-    kept.append(checked_out)
-    linked = left(temporary, "vibe-gate-run-linklock", lock=None)
+    remaining.append(checked_out)
+    linked = leave_folder(temporary, "vibe-gate-run-linklock", lock=None)
     (linked / LOCK).symlink_to(other / LOCK)
     with scratch.private_folder("run") as alive:
-        assert (alive.stat().st_mode & 0o777, [each.name for each in alive.iterdir()]) == (
+        assert (alive.stat().st_mode & 0o777, [entry.name for entry in alive.iterdir()]) == (
             0o700,
             [LOCK],
         )
         scratch.remove_abandoned()
         assert alive.is_dir()
     assert not alive.exists()
-    assert not any(map(os.path.lexists, gone)) and all(map(os.path.lexists, [*kept, linked]))
+    assert not any(map(os.path.lexists, deleted)) and all(
+        map(os.path.lexists, [*remaining, linked])
+    )
     assert (other / "trees/closed/file").read_text() == "x"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import answers, fails, passes, said
+from answers import answer_to, answers, fails, passes
 from command import vibe_gate
 from fail_votes import looks_of
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
@@ -65,13 +65,13 @@ class Team:
         more.
         """
         with answering(*map(answer, steps)) as model:
-            done = walked(
+            review = walked(
                 repo.path, self.environ | model.environ | (environ or {}), LAST, **request
             )
-            self.told = done.unshared.upload() if done.unshared else ()
+            self.told = review.unshared.upload() if review.unshared else ()
         assert len(model.script.requests) == len(steps)
         assert not model.script.unexpected
-        return done
+        return review
 
     def objects(self, folder: str = "") -> list[Path]:
         return sorted(path for path in (self.folder / folder).rglob("*") if path.is_file())
@@ -96,8 +96,8 @@ def test_a_folder_is_no_store_until_its_user_allows_it(
 ) -> None:
     team = Team(tmp_path, environ)
     repo = team.clone("anna")
-    for named, steps in (("", [PASSES]), ("file:///elsewhere", []), (f"{team.url}/", [])):
-        allow_store(named, environ)
+    for url, steps in (("", [PASSES]), ("file:///elsewhere", []), (f"{team.url}/", [])):
+        allow_store(url, environ)
         [note] = [note for note in team.review(repo, *steps).notes if "shared store" in note]
         assert (
             note.startswith(f"The shared store {team.url} is not used: ")
@@ -133,8 +133,8 @@ def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(
     team = Team(tmp_path, environ, ASKED)
     repo = team.clone("one")
     capture_prompt(repo, "make it robust")
-    done = team.review(repo, passes("asked-for"))
-    assert (done.exit_code, done.unshared, team.objects()) == (0, None, [])
+    review = team.review(repo, passes("asked-for"))
+    assert (review.exit_code, review.unshared, team.objects()) == (0, None, [])
     pushed = vibe_gate("bundles", "push", cwd=repo.path, environ=team.environ)
     assert "A model was shown what an agent was asked for" in pushed.err
     assert evidence_of(team) == []
@@ -150,10 +150,10 @@ def test_a_second_look_at_a_fail_of_a_judge_who_saw_a_prompt_stays_in_the_clone(
     capture_prompt(repo, "make it robust")
     failed = answers(fails(criterion="asked-for"))
     look = {"trace": "main -> load", "outcome": "stands", "reason": "So it is.", "evidence": []}
-    done = team.review(repo, failed, failed, look)
-    assert done.exit_code == 1
+    review = team.review(repo, failed, failed, look)
+    assert review.exit_code == 1
     looks = []
-    for criterion in done.summary.criteria:
+    for criterion in review.summary.criteria:
         for vote in criterion.votes:
             looks += looks_of(vote)
     assert {look.outcome for look in looks} == {"stands"}
@@ -174,42 +174,44 @@ def test_a_second_clone_asks_nothing_that_the_first_was_answered(team: Team) -> 
     assert team.objects("answers")
     assert not team.objects("claims")
     assert len(team.objects("runs")) == 1
-    done = team.review(second)
-    assert done.outcome == "pass"
-    assert done.notes == ()
-    assert (done.summary.cache.hits, done.summary.cache.misses) == (2, 0)
+    review = team.review(second)
+    assert review.outcome == "pass"
+    assert review.notes == ()
+    assert (review.summary.cache.hits, review.summary.cache.misses) == (2, 0)
 
 
 def test_each_counts_the_runs_that_another_machine_has_made_of_the_same_question(
     team: Team,
 ) -> None:
     first, second = team.clone("a"), team.clone("b")
-    each = ("review", "HEAD~1..HEAD", "--each", "--json")
+    command = ("review", "HEAD~1..HEAD", "--each", "--json")
     with answering(answer(PASSES)) as model:
         environ = team.environ | model.environ
-        (made, _) = map(
-            json.loads, vibe_gate(*each, cwd=first.path, environ=environ).out.splitlines()
+        (first_row, _) = map(
+            json.loads, vibe_gate(*command, cwd=first.path, environ=environ).out.splitlines()
         )
-    lacking = vibe_gate(*each, "--table", cwd=second.path, environ=environ)
+    lacking = vibe_gate(*command, "--table", cwd=second.path, environ=environ)
     assert json.loads(lacking.out.splitlines()[0])["outcome"] == "missing"
-    brought = vibe_gate(*each, "--table", "--store", cwd=second.path, environ=environ)
+    brought = vibe_gate(*command, "--table", "--store", cwd=second.path, environ=environ)
     row = json.loads(brought.out.splitlines()[0])
-    assert (row["run_id"], row["outcome"], row["recorded"]) == (made["run_id"], "pass", True), (
-        brought.err
-    )
+    assert (row["run_id"], row["outcome"], row["recorded"]) == (
+        first_row["run_id"],
+        "pass",
+        True,
+    ), brought.err
 
 
 @pytest.mark.slow  # one waits a second for the other
 def test_of_two_clones_at_once_one_asks_and_the_other_waits_for_its_answer(team: Team) -> None:
     first, second = team.clone("a"), team.clone("b")
 
-    async def both(environ: dict[str, str]) -> list[Review]:
+    async def review_both(environ: dict[str, str]) -> list[Review]:
         return await asyncio.gather(*(awaited(repo.path, environ) for repo in (first, second)))
 
     with answering(PASSES, repeat_last=True) as model:
-        done = asyncio.run(both(team.environ | model.environ))
+        reviews = asyncio.run(review_both(team.environ | model.environ))
     assert len(model.script.requests) == 1
-    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [
+    assert sorted((review.outcome, review.summary.cache.misses) for review in reviews) == [
         ("pass", 0),
         ("pass", 2),
     ]
@@ -226,8 +228,8 @@ def test_a_hook_that_asks_no_judge_has_no_business_with_the_store(team: Team) ->
     repo.write("src/load.py", SWALLOWS + "\n")
     repo.git("add", "-A")
     team.folder.rename(team.folder.with_name("unmounted"))  # nobody notices
-    done = walked(repo.path, team.environ, Selection("staged"), mode=HookMode("pre-commit"))
-    assert (done.summary.exit_code, done.notes, done.unshared) == (0, (), None)
+    review = walked(repo.path, team.environ, Selection("staged"), mode=HookMode("pre-commit"))
+    assert (review.summary.exit_code, review.notes, review.unshared) == (0, (), None)
 
 
 @pytest.mark.slow  # a second for a judge, or a program
@@ -235,7 +237,9 @@ def test_second_looks_travel_too(tmp_path: Path, environ: dict[str, str]) -> Non
     team = Team(tmp_path, environ, RUBRIC.replace('second_look = "never"\n', ""))
     first, second = team.clone("a"), team.clone("b")
     stands = {"trace": "load", "outcome": "stands", "reason": "So it is.", "evidence": []}
-    assert team.review(first, answers(fails(), said("names-are-clear")), stands).outcome == "fail"
+    assert (
+        team.review(first, answers(fails(), answer_to("names-are-clear")), stands).outcome == "fail"
+    )
     assert team.review(second).outcome == "fail"
 
 
@@ -248,8 +252,8 @@ def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
     repo.git("checkout", "-q", "-b", "redirect")
     repo.commit("Redirect", **{".vibe-gate/gate.toml": gate})
     repo.commit("Change", **{"src/load.py": SWALLOWS + "\n"})
-    for more in ({}, {"definitions": "worktree"}, {"base": "main"}):
-        team.review(repo, judge="never", **more)
+    for options in ({}, {"definitions": "worktree"}, {"base": "main"}):
+        team.review(repo, judge="never", **options)
         assert list(evil.iterdir()) == []
     assert len(team.objects("runs")) == 2  # where the gate is that binds
     # bootstrap: the change brings the first gate
@@ -288,7 +292,7 @@ def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(
     job.git(
         "config", "vibe-gate.store", evil.as_uri()
     )  # what a person allowed once, this change does not name
-    [note] = [one for one in team.review(job, judge="never").notes if "shared store" in str(one)]
+    [note] = [note for note in team.review(job, judge="never").notes if "shared store" in str(note)]
     assert "is not used: no default branch of the remote origin is known here" in note
     with pytest.raises(
         UsageError, match="no default branch of the remote origin is known here: `git fetch origin`"
@@ -327,9 +331,9 @@ def test_a_store_that_is_gone_changes_no_verdict_and_is_told_once(team: Team) ->
     assert team.told == ()
     team.folder.with_name("unmounted").rename(team.folder)
     points = vibe_gate("doctor", "--json", cwd=repo.path, environ=team.environ).json["points"]
-    assert [(one["state"], one["what"]) for one in points if one["name"] == "shared store"] == [
-        ("ok", team.url)
-    ]
+    assert [
+        (point["state"], point["what"]) for point in points if point["name"] == "shared store"
+    ] == [("ok", team.url)]
     pushed = vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).json
     assert (len(pushed["uploaded"]), pushed["answers"], pushed["left"]) == (1, 2, 0)
     assert team.review(team.clone("b")).outcome == "pass"
@@ -361,14 +365,14 @@ def test_where_the_gate_names_no_store_nothing_of_it_is_loaded(
     script = "import sys; from vibe_gate.faces.cli import main; main()"
     watched = f"import atexit, sys; atexit.register(lambda: print(sorted(m for m in sys.modules if {WORDS}))); {script}"
     argv = [sys.executable, "-c", watched, "review", "--commit", "HEAD", "--no-judge", "--quiet"]
-    done = subprocess.run(
+    result = subprocess.run(
         argv,
         cwd=repo.path,
         env=environ | {"VIBE_GATE_STORE_KEY": SECRET},
         capture_output=True,
         text=True,
     )
-    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+    assert result.stdout.splitlines()[-1] == "[]", result.stderr
 
 
 WORDS = "'obstore' in m or 'store.shared' in m or 'store.coded' in m"
@@ -379,25 +383,25 @@ def test_runs_there_are_listed_shown_verified_exported_reported_and_cleaned(team
     first, second = team.clone("a"), team.clone("b")
     run = team.review(first, PASSES).summary.run_id
 
-    def told(*argv: str, code: int = 0) -> str:
-        done = vibe_gate(*argv, cwd=second.path, environ=team.environ)
-        assert done.code == code, done.err
-        return done.out
+    def run_command(*argv: str, code: int = 0) -> str:
+        result = vibe_gate(*argv, cwd=second.path, environ=team.environ)
+        assert result.code == code, result.err
+        return result.out
 
-    (entry,) = json.loads(told("bundles", "list", "--store", "--json"))["bundles"]
+    (entry,) = json.loads(run_command("bundles", "list", "--store", "--json"))["bundles"]
     assert (entry["run_id"], entry["outcome"]) == (run, "pass")
     assert entry["rubrics"] == [{"id": "quality", "outcome": "pass"}]
-    assert "No runs yet" in told("bundles", "list")
-    assert "PASS" in told("bundles", "show", "--store", "HEAD")
-    assert told("bundles", "verify", "--store") == "Checked 1 run, 2 answers: all genuine.\n"
-    assert "1 run," in told("bundles", "export", "--store", run[:12], "-o", "run.tar.xz")
-    assert "1 run," in told("bundles", "export", "--store", run[:12], "--otlp", "run.json")
-    assert "imported" in told("bundles", "import", "run.tar.xz")
-    assert "<html" in told("report", run, "--store", "-o", "-")
-    site = Path(told("report", "--all", "--store", "-o", str(team.place / "site")).strip())
+    assert "No runs yet" in run_command("bundles", "list")
+    assert "PASS" in run_command("bundles", "show", "--store", "HEAD")
+    assert run_command("bundles", "verify", "--store") == "Checked 1 run, 2 answers: all genuine.\n"
+    assert "1 run," in run_command("bundles", "export", "--store", run[:12], "-o", "run.tar.xz")
+    assert "1 run," in run_command("bundles", "export", "--store", run[:12], "--otlp", "run.json")
+    assert "imported" in run_command("bundles", "import", "run.tar.xz")
+    assert "<html" in run_command("report", run, "--store", "-o", "-")
+    site = Path(run_command("report", "--all", "--store", "-o", str(team.place / "site")).strip())
     assert f"runs/{run}.html" in site.read_text()
     assert (site.parent / f"runs/{run}.html").is_file()
-    assert "0 runs would be deleted" in told("bundles", "clean", "--store", "--dry-run")
+    assert "0 runs would be deleted" in run_command("bundles", "clean", "--store", "--dry-run")
 
 
 def test_verify_names_a_run_by_its_id_and_its_object_once(team: Team) -> None:
@@ -406,8 +410,8 @@ def test_verify_names_a_run_by_its_id_and_its_object_once(team: Team) -> None:
     path = team.folder / name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"junk")
-    done = vibe_gate("bundles", "verify", "--store", cwd=team.origin.path, environ=team.environ)
-    assert (done.code, done.out.splitlines()) == (
+    result = vibe_gate("bundles", "verify", "--store", cwd=team.origin.path, environ=team.environ)
+    assert (result.code, result.out.splitlines()) == (
         5,
         [
             f"✗ foreign    {run}: it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered",
@@ -420,17 +424,17 @@ def test_verify_names_a_run_by_its_id_and_its_object_once(team: Team) -> None:
 @pytest.mark.slow  # five commands, a process each
 def test_a_label_counts_in_the_figures_of_other_clones_and_blocks_nothing_there(team: Team) -> None:
     first, second = team.clone("a"), team.clone("b")
-    done = team.review(first, answers(fails(), said("names-are-clear")))
-    finding = done.findings[0].fingerprint
+    review = team.review(first, answers(fails(), answer_to("names-are-clear")))
+    finding = review.findings[0].fingerprint
     first.git("config", "user.name", "Ann")
     first.git("config", "user.email", "ann@example.org")
 
-    def told(repo: Repo, *argv: str) -> str:
-        done = vibe_gate(*argv, cwd=repo.path, environ=team.environ)
-        assert done.code == 0, done.err
-        return done.out
+    def run_command(repo: Repo, *argv: str) -> str:
+        result = vibe_gate(*argv, cwd=repo.path, environ=team.environ)
+        assert result.code == 0, result.err
+        return result.out
 
-    told(first, "label", finding, "wrong")
+    run_command(first, "label", finding, "wrong")
     with open_repository(second.path, read_environment(team.environ)) as repository:
         [label], problems = counted_labels(repository, datetime.now(UTC))
     assert (label.finding, label.right, label.by, problems) == (
@@ -442,5 +446,5 @@ def test_a_label_counts_in_the_figures_of_other_clones_and_blocks_nothing_there(
     assert len(team.objects("labels")) == 1
     with open_state(second.path / ".git") as state:
         assert state.labels.all() == ()
-    told(first, "label", "remove", finding)
+    run_command(first, "label", "remove", finding)
     assert team.objects("labels") == []

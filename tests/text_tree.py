@@ -21,7 +21,7 @@ class FileTree(dict[str, bytes]):
 
 def text_tree(files: dict[str, str | bytes]) -> FileTree:
     """Files given as text or bytes, below `.vibe-gate/`."""
-    made = {
+    contents = {
         path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()
     }
-    return FileTree({f".vibe-gate/{path}": raw for path, raw in made.items()})
+    return FileTree({f".vibe-gate/{path}": raw for path, raw in contents.items()})

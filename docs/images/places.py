@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "faces"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from answers import HANDLER, answers, fails, said
+from answers import HANDLER, answer_to, answers, fails
 from clean_environ import clean_environ
 from contract.github import LoopbackGitHub, loopback_github
 from faces.jobs import Project
@@ -132,7 +132,7 @@ _OTHER = re.compile(r"\s*next\b|Cost|\||.*vibe-gate:state")
 
 def main() -> None:
     """Visit the places and write the picture."""
-    judged = answers(fails(HANDLER), said("names-are-clear"))
+    judged = answers(fails(HANDLER), answer_to("names-are-clear"))
     with (
         tempfile.TemporaryDirectory() as folder,
         loopback_github() as github,

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import gone, pid_in
+from processes import pid_in, process_ends
 from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answering, conversing, hold, session_in
 
@@ -61,7 +61,7 @@ def test_a_model_that_says_nothing_ends_at_our_own_clock(tmp_path, environ):
         ending, _ = hold(session)
         pid = pid_in(session.home)
     assert (ending.status, ending.detail) == ("timeout", "The session was not finished after 2 s.")
-    assert gone(pid)
+    assert process_ends(pid)
 
 
 def test_a_program_that_dies_at_once_is_said_to_have_died(tmp_path, environ):
@@ -104,7 +104,7 @@ def test_cancelling_leaves_no_process(tmp_path, environ):
             session = session_in(tmp_path, model.base_url, environ)
             asyncio.run(interrupted(session, after))
             time.sleep(0.3)
-            assert not (session.home / "pid").exists() or gone(pid_in(session.home))
+            assert not (session.home / "pid").exists() or process_ends(pid_in(session.home))
 
 
 HOLD_FOREVER = """
@@ -132,7 +132,7 @@ def test_our_own_sudden_death_takes_the_cli_along(tmp_path, environ):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        assert gone(pid)
+        assert process_ends(pid)
 
 
 def test_a_turn_is_shown_without_credentials_and_pictures(tmp_path):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from answers import answers, said
+from answers import answer_to, answers
 from faces import events
 from faces.jobs import FIX, FIXER, GATE, Project, make_project
 from scripted_messages_api import Text, ToolUse, Turn
@@ -72,7 +72,7 @@ def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_
     shared(project, head)
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
     reason = f"Nobody asked for it; the request says: {PROMPT}."
-    fail = said(
+    fail = answer_to(
         "asked-for",
         "fail",
         reason=reason,
@@ -80,7 +80,7 @@ def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_
         evidence=[LINE],
     )
     prompt_answers = [fail] if prompts == "redacted" else []
-    with answering(answers(*prompt_answers, said("as-reported"))) as model:
+    with answering(answers(*prompt_answers, answer_to("as-reported"))) as model:
         key = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": model.environ["ANTHROPIC_API_KEY"]}
         job = project.review_pull(
             head, ANTHROPIC_BASE_URL=model.environ["ANTHROPIC_BASE_URL"], **key
@@ -133,14 +133,14 @@ def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_s
     if visibility == "unknown":
         (project.checkout / ".vibe-artifacts").write_text("in the way")
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
-    not_reported = said(
+    not_reported = answer_to(
         "as-reported",
         "fail",
         reason="Nobody reported it.",
         counterexample="y -> 2",
         evidence=[LINE],
     )
-    prompt_answers = [said("asked-for")] if is_private else []
+    prompt_answers = [answer_to("asked-for")] if is_private else []
     repair = ToolUse("Write", {"file_path": "src/b.py", "content": "y = 3  # Bluebird\n"})
     event = events.pull_request(project.main(), head)
     with answering(

@@ -179,7 +179,7 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
         assert "No check run has a verdict" in records.find()
     run.sent["external_id"] = record
     assert unproven in records.find(key=KEY[::-1])
-    assert "No check run" in records.find(about="b" * 32)
+    assert "No check run" in records.find(subject="b" * 32)
     assert "No check run" in records.find(rubrics="other"), "another gate's check run"
     run.app = "helpful[bot]"
     assert "No check run" in records.find()

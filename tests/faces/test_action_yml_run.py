@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from acting import OURS, Job, Runner, example, shorten, wheel
-from answers import answers, fails, passes, said
+from answers import answer_to, answers, fails, passes
 from contract.github import LoopbackGitHub, loopback_github
 from faces import events
 from faces.jobs import FORBIDDEN
@@ -35,7 +35,7 @@ CHECKOUT = "      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba9
 BETTER = "def load(path):\n    return open(path, encoding='utf-8').read()\n"
 SWALLOWED = "The error is dropped."
 PASSES = passes("errors-not-swallowed", "names-are-clear")
-FAILS = answers(fails(reason=SWALLOWED), said("names-are-clear"))
+FAILS = answers(fails(reason=SWALLOWED), answer_to("names-are-clear"))
 
 
 @dataclass

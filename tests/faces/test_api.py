@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from answers import answers, fails, said
+from answers import answer_to, answers, fails
 from command import vibe_gate as command
 from repos import Repo, swallowing
 from wire import answering
@@ -126,7 +126,7 @@ def test_a_review_is_awaited_and_says_how_it_came_out(repo):
 
 @pytest.mark.slow
 def test_a_failed_judge_is_a_finding_and_no_pass(repo):
-    with answering(answers(fails(), said("names-are-clear"))) as model:
+    with answering(answers(fails(), answer_to("names-are-clear"))) as model:
         review = vibe_gate.review_sync(
             commit="HEAD",
             repository=str(repo.path),

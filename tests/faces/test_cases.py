@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from answers import answers, fails, passes, said
+from answers import answer_to, answers, fails, passes
 from command import Done, vibe_gate
 from lxml import html
 from program import ROOT
@@ -81,7 +81,7 @@ def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectatio
         "2 cases: 2 no cassette",
     ]
     good = passes("errors-not-swallowed", "names-are-clear")
-    with answering(answers(fails(), said("names-are-clear")), good) as model:
+    with answering(answers(fails(), answer_to("names-are-clear")), good) as model:
         recorded = run_cases(repo, "--wire", "record", **model.environ)
     assert (recorded.code, len(model.script.requests)) == (0, 2), recorded.out + recorded.err
     assert "2 cases: 2 ok · $" in recorded.out

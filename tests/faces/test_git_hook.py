@@ -242,12 +242,12 @@ def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that
     with answering(waits, repeat_last=True) as model:
         environ = {**judging.environ, **judging.more, **model.environ}
         argv = ["vibe-gate", "review", "--staged"]
-        with logs[0].open("w") as first_log, logs[1].open("w") as other:
+        with logs[0].open("w") as first_log, logs[1].open("w") as second_log:
             reviews = [
                 subprocess.Popen(
                     argv, cwd=judging.path, env=environ, stdout=file, stderr=subprocess.STDOUT
                 )
-                for file in (first_log, other)
+                for file in (first_log, second_log)
             ]
         codes = [review.wait(timeout=250) for review in reviews]
     assert codes == [0, 0]
@@ -521,11 +521,11 @@ def test_several_refs_are_each_judged(plain, tmp_path):
     repository.git("checkout", "-q", "-b", "one")
     first_commit = _commit(repository, "one", "one\n")
     repository.git("checkout", "-q", "-b", "two", "main")
-    two = _commit(repository, "two", CONFLICT)
+    second_commit = _commit(repository, "two", CONFLICT)
     repository.git("tag", "-a", "-m", "of one", "v1", "one")
     push = repository.run("git", "push", "origin", "one", "two", "v1", ":gone")
     assert push.code == 1
-    assert set(_pushed(repository)) == {first_commit, two}
+    assert set(_pushed(repository)) == {first_commit, second_commit}
 
 
 def test_a_remote_without_a_name_is_taken_to_have_what_the_remote_of_its_url_has(pushing, tmp_path):

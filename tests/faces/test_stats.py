@@ -9,7 +9,7 @@ import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from answers import answers, fails, said
+from answers import answer_to, answers, fails
 from bundle_words import START
 from command import vibe_gate
 from recorded import Kind, begun, recorded
@@ -31,7 +31,7 @@ def test_stored_runs_are_added_up(tmp_path, environ):
     assert run("stats").out.splitlines() == [
         "0 runs", "findings: 0 kept, 0 overridden, 0 suppressed", "cost: $0.0000",
     ]  # fmt: skip
-    with answering(answers(fails(), said("names-are-clear"))) as model:
+    with answering(answers(fails(), answer_to("names-are-clear"))) as model:
         first = run("review", "HEAD~1..HEAD", "--json", **model.environ).json
     run("review", "HEAD~1..HEAD")
     repo.git("config", "user.name", "Ada")

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from answers import HANDLER, answers, fails, passes, said
+from answers import HANDLER, answer_to, answers, fails, passes
 from domain.changes import change, file_change, read
 from fail_votes import change_defects
 from msgspec.structs import replace
@@ -113,7 +113,7 @@ def outcomes(result: NewVotes) -> dict[str, list[str]]:
     }
 
 
-PASSES, FAILS = answered(passes(ERRORS, NAMES)), answered(answers(fails(), said(NAMES)))
+PASSES, FAILS = answered(passes(ERRORS, NAMES)), answered(answers(fails(), answer_to(NAMES)))
 
 
 def test_a_conversation_is_told_what_the_run_allows_it() -> None:
@@ -390,17 +390,17 @@ def test_what_no_part_shows_is_unreviewed_whatever_was_answered() -> None:
 
 
 def test_an_abstention_says_what_is_missing() -> None:
-    abstains = said(ERRORS, "abstain", "It depends", missing="the caller of load")
-    (vote,) = Voting().ask(answered(answers(abstains, said(NAMES)))).votes.by_criterion[ERRORS]
+    abstains = answer_to(ERRORS, "abstain", "It depends", missing="the caller of load")
+    (vote,) = Voting().ask(answered(answers(abstains, answer_to(NAMES)))).votes.by_criterion[ERRORS]
     assert vote.outcome == vote.said == "abstain"
     assert vote.reason == "It depends. Missing: the caller of load."
-    plain = said(ERRORS, "abstain", "It depends.", missing=" ")
-    (vote,) = Voting().ask(answered(answers(plain, said(NAMES)))).votes.by_criterion[ERRORS]
+    plain = answer_to(ERRORS, "abstain", "It depends.", missing=" ")
+    (vote,) = Voting().ask(answered(answers(plain, answer_to(NAMES)))).votes.by_criterion[ERRORS]
     assert vote.reason == "It depends."
 
 
 def test_what_does_not_fit_the_form_is_no_vote() -> None:
-    unfit = answered({"changes": "", "answers": [said("no-such-criterion")]})
+    unfit = answered({"changes": "", "answers": [answer_to("no-such-criterion")]})
     result = Voting().ask(unfit)
     vote = result.votes.by_criterion[ERRORS][0]
     assert (vote.outcome, vote.said) == ("abstain", None)
@@ -409,7 +409,7 @@ def test_what_does_not_fit_the_form_is_no_vote() -> None:
 
 
 def test_one_criterion_that_does_not_fit_costs_that_vote_alone() -> None:
-    result = Voting().ask(answered(answers(said(ERRORS, "perhaps"), said(NAMES))))
+    result = Voting().ask(answered(answers(answer_to(ERRORS, "perhaps"), answer_to(NAMES))))
     assert outcomes(result) == {ERRORS: ["abstain"], NAMES: ["pass"]}
     vote = result.votes.by_criterion[ERRORS][0]
     assert (vote.said, vote.turn) == (None, TURN)
@@ -420,11 +420,11 @@ def test_one_criterion_that_does_not_fit_costs_that_vote_alone() -> None:
 def test_no_word_of_a_vote_has_a_secret() -> None:
     secret = fails(reason=f"a {TOKEN}", counterexample=f"b {TOKEN}")
     result = Voting().ask(
-        answered(answers(secret, said(NAMES, reason=TOKEN), changes=f"c {TOKEN}"))
+        answered(answers(secret, answer_to(NAMES, reason=TOKEN), changes=f"c {TOKEN}"))
     )
     assert TOKEN not in repr(result)
     assert repr(result).count("[redacted:github-token:") == 7 + 5
-    perhaps = answers(said(ERRORS, TOKEN), said(NAMES))
+    perhaps = answers(answer_to(ERRORS, TOKEN), answer_to(NAMES))
     assert TOKEN not in repr(Voting().ask(answered(perhaps)))
 
 
@@ -442,7 +442,7 @@ def test_no_word_of_a_vote_repeats_what_a_person_asked_for() -> None:
         HANDLER, INVENTED, reason=f"Asked: {REQUEST}.", counterexample=f"{REQUEST} -> None"
     )
     voting = Voting(claims=(PRIVATE,), sees=["prompt"])
-    result = voting.ask(answered(answers(repeating, said(NAMES), changes=REQUEST)))
+    result = voting.ask(answered(answers(repeating, answer_to(NAMES), changes=REQUEST)))
     (vote,) = result.votes.by_criterion[ERRORS]
     assert "Grete" not in repr(result)
     assert vote.reason == "Asked: (request left out)."
@@ -478,7 +478,7 @@ def test_an_error_ends_the_other_conversations_and_is_raised_itself() -> None:
 
 def test_evidence_is_checked_against_the_change() -> None:
     invented = {"path": "src/load.py", "line": 4, "quote": "    except KeyError:", "side": "after"}
-    result = Voting().ask(answered(answers(fails(invented), said(NAMES))))
+    result = Voting().ask(answered(answers(fails(invented), answer_to(NAMES))))
     (vote,) = result.votes.by_criterion[ERRORS]
     assert (vote.outcome, vote.said) == ("abstain", "fail")
     assert isinstance(vote.evidence[0], CheckedEvidence)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from answers import HANDLER, answers, fails, fails_with, finding, passes, said
+from answers import HANDLER, answer_to, answers, fails, fails_with, finding, passes
 
 from vibe_gate.judging.reading import MAX_READ_DEFECTS, MAX_WORD, read_answers, write_objection
 
@@ -23,9 +23,9 @@ def without(answer: dict[str, Any], name: str) -> dict[str, Any]:
     "answer",
     [
         passes("a", "b"),
-        answers(said("b", "not_applicable"), FAILS),
-        answers(said("[a]", "PASS."), said('"b"', "Not Applicable")),
-        answers(said("a", "abstain"), said("b", "abstain", missing="more")),
+        answers(answer_to("b", "not_applicable"), FAILS),
+        answers(answer_to("[a]", "PASS."), answer_to('"b"', "Not Applicable")),
+        answers(answer_to("a", "abstain"), answer_to("b", "abstain", missing="more")),
         {
             "answers": [
                 {"criterion": "a", "outcome": "pass"},
@@ -34,7 +34,7 @@ def without(answer: dict[str, Any], name: str) -> dict[str, Any]:
         },
         answers(
             FAILS | {"evidence": [{"path": "a.py", "quote": "x\ny", "line": None}]},
-            said("b", missing=None),
+            answer_to("b", missing=None),
         ),
     ],
 )
@@ -50,17 +50,17 @@ def test_form_alone_sends_nothing_back(answer):
         (passes("a", "b", "b"), "b has 2 answers", {"a"}),
         (passes("a", "b", "c"), '"c" is not asked; the criteria are a, b', set()),
         (
-            answers(said("a", "maybe"), said("b")),
+            answers(answer_to("a", "maybe"), answer_to("b")),
             'a has the outcome "maybe"; the outcomes are pass, ',
             {"b"},
         ),
         (
-            answers(without(FAILS, "counterexample"), said("b")),
+            answers(without(FAILS, "counterexample"), answer_to("b")),
             "a fails without a counterexample: add ",
             {"a", "b"},
         ),
         (
-            answers(FAILS | {"evidence": []}, said("b")),
+            answers(FAILS | {"evidence": []}, answer_to("b")),
             "a fails without evidence: add path and quote ",
             {"a", "b"},
         ),
@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_named_and_the_other_answers_are_read(answer, mista
     ],
 )
 def test_a_defect_beside_a_pass_goes_back_and_leaves_no_answer(fields):
-    answer = answers(said("a", **fields), said("b"))
+    answer = answers(answer_to("a", **fields), answer_to("b"))
     assert 'a has findings and the outcome "pass"' in write_objection(ASKED, answer)
     assert read_answers(ASKED, answer).answers.keys() == {"b"}
 
@@ -99,20 +99,20 @@ def test_a_defect_beside_a_pass_goes_back_and_leaves_no_answer(fields):
     [{"evidence": [HANDLER]}, {"counterexample": "none"}, {"findings": [{"reason": "None."}]}],
 )
 def test_what_names_no_defect_may_stand_beside_a_pass(fields):
-    assert write_objection(ASKED, answers(said("a", **fields), said("b"))) == ""
+    assert write_objection(ASKED, answers(answer_to("a", **fields), answer_to("b"))) == ""
 
 
 def test_no_finding_of_a_fail_is_left_out_in_silence():
     findings = [finding(reason=f"Defect {number}.") for number in range(MAX_READ_DEFECTS + 1)]
-    longest = answers(fails_with(*findings[:-1], criterion="a"), said("b"))
+    longest = answers(fails_with(*findings[:-1], criterion="a"), answer_to("b"))
     assert len(read_answers(ASKED, longest).answers["a"].findings) == MAX_READ_DEFECTS
     assert write_objection(ASKED, longest) == ""
-    too_long = answers(fails_with(*findings, criterion="a"), said("b"))
+    too_long = answers(fails_with(*findings, criterion="a"), answer_to("b"))
     assert "a has 21 findings; at most 20 are read" in write_objection(ASKED, too_long)
     assert read_answers(ASKED, too_long).answers.keys() == {"b"}
 
 
 def test_a_long_word_of_the_model_is_not_repeated():
     assert "a text of 61 characters" in write_objection(
-        ASKED, answers(said("a", "x" * (MAX_WORD + 1)), said("b"))
+        ASKED, answers(answer_to("a", "x" * (MAX_WORD + 1)), answer_to("b"))
     )

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from answers import answers, fails, passes, said
+from answers import answer_to, answers, fails, passes
 from msgspec.structs import replace
 from repos import RUBRIC, Repo, swallowing
 from scripted_messages_api import ApiError, MessagesRequest, Step, Text, Turn, Usage
@@ -30,7 +30,7 @@ from vibe_gate.run.review import review_around
 from vibe_gate.run.review_result import Review
 
 NAMES = ("errors-not-swallowed", "names-are-clear")
-PASSES, FAILS = passes(*NAMES), answers(fails(), said(NAMES[1]))
+PASSES, FAILS = passes(*NAMES), answers(fails(), answer_to(NAMES[1]))
 
 
 class Votes:

@@ -300,7 +300,7 @@ def _unasked(cause: Cause) -> Summary:
 def _waiting(cause: Cause) -> Summary:
     questions = [open_question(name, cause) for name in ("a", "b", "c", "d", "e")]
     return failed(
-        0, found=(finding("TODO", criterion="no-todo"),), unreviewed=(unseen(reason=cause.reason, cause=cause),),
+        0, first_findings=(finding("TODO", criterion="no-todo"),), unreviewed=(unseen(reason=cause.reason, cause=cause),),
         rubrics=(weighed(criterion("no-todo", "fail"), *questions),),
     )  # fmt: skip
 
@@ -326,11 +326,11 @@ CASES = {
     "failed": first,
     "failed, round two": second,
     "failed for a secret": lambda: first_report(
-        failed(0, found=(finding("GitHub token (ghp_...)", criterion="no-secrets"),),
+        failed(0, first_findings=(finding("GitHub token (ghp_...)", criterion="no-secrets"),),
                rubrics=(rubric(criterion("no-secrets", "fail"), outcome="fail", score=0.0),))
     ),
     "failed by its score": lambda: first_report(
-        failed(1, found=(finding("A new name says little.", criterion="names-are-clear"),), rubrics=(weighed(
+        failed(1, first_findings=(finding("A new name says little.", criterion="names-are-clear"),), rubrics=(weighed(
             criterion(),
             judged("errors-not-swallowed", "fail", "the handler hides the error", said_outcome="fail", must=False, weight=2),
             judged("names-are-clear", "fail", "A new name says little.", said_outcome="fail", must=False),

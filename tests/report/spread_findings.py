@@ -99,7 +99,7 @@ def run_with(*findings: Finding) -> Summary:
     )
     summary = failed(
         0,
-        found=findings,
+        first_findings=findings,
         rubrics=(rubric(criterion(), swallowed, outcome="fail", score=0.5),),
         files=files,
     )

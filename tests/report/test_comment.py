@@ -91,7 +91,11 @@ def big(findings: int, patch: str = "") -> Report:
         for n in range(findings)
     )  # fmt: skip
     failure = failed(
-        0, 200, found=found_entries, policy_changes=(policy(),) * 30, unreviewed=(unseen(),) * 2000
+        0,
+        200,
+        first_findings=found_entries,
+        policy_changes=(policy(),) * 30,
+        unreviewed=(unseen(),) * 2000,
     )
     head = reports.FIRST
     return Report(
@@ -360,7 +364,9 @@ def test_commands_are_ten_of_each():
 def test_a_command_escapes_what_would_end_it():
     told_finding = finding("50% off, a::b", path="a,b:c.py", criterion="x,y:z")
     report = Report(
-        failed(found=(told_finding,), findings=0), (), first_round((told_finding,), reports.FIRST)
+        failed(first_findings=(told_finding,), findings=0),
+        (),
+        first_round((told_finding,), reports.FIRST),
     )
     assert (
         "::error file=a%2Cb%3Ac.py,line=41,endLine=41,title=x%2Cy%3Az::50%25 off, a::b"

@@ -81,7 +81,9 @@ RUNS = {
     "inconclusive": summary(outcome="inconclusive", exit_code=3, unreviewed=(unseen(),)),
     "approval": summary(exit_code=4, policy_changes=(policy(),)),
     "integrity": summary(outcome="error", exit_code=5),
-    "odd": failed(0, 0, found=(finding(path="", line=0), finding(line=0), removed(), HIDDEN)),
+    "odd": failed(
+        0, 0, first_findings=(finding(path="", line=0), finding(line=0), removed(), HIDDEN)
+    ),
 }
 
 
@@ -111,7 +113,7 @@ def test_any_text_is_valid_in_every_format(text, line, level):
     failure = failed(
         0,
         0,
-        found=(found_finding,),
+        first_findings=(found_finding,),
         rubrics=(rubric(bad, outcome="fail"),),
         unreviewed=(unseen(text, text),),
     )
@@ -121,7 +123,11 @@ def test_any_text_is_valid_in_every_format(text, line, level):
 
 
 def test_a_sarif_result_has_place_level_rule_and_fingerprint():
-    run = log(failed(0, 1, found=(finding(path='"a\\303\\251 b\\377.py"', fingerprint="f" * 16),)))
+    run = log(
+        failed(
+            0, 1, first_findings=(finding(path='"a\\303\\251 b\\377.py"', fingerprint="f" * 16),)
+        )
+    )
     (result,) = run["results"]
     assert result["level"] == "error"
     assert (
@@ -137,11 +143,11 @@ def test_a_sarif_result_has_place_level_rule_and_fingerprint():
 
 def test_what_was_let_pass_is_suppressed_with_the_sentence_of_whoever_did():
     rule = waiver("jo", "a fixture", expires=date(2026, 2, 1), local=False)
-    (result,) = log(failed(0, 0, found=(waived(finding("a secret"), rule),)))["results"]
+    (result,) = log(failed(0, 0, first_findings=(waived(finding("a secret"), rule),)))["results"]
     (suppression,) = result["suppressions"]
     assert suppression["justification"] == "suppressed by jo until 2026-02-01: a fixture"
     blocks = finding("suppressed by jo: says a model", level="failure")
-    assert "suppressions" not in log(failed(0, 0, found=(blocks,)))["results"][0]
+    assert "suppressions" not in log(failed(0, 0, first_findings=(blocks,)))["results"][0]
 
 
 def test_what_has_no_place_is_a_notification_and_so_is_what_nobody_saw():
@@ -149,7 +155,7 @@ def test_what_has_no_place_is_a_notification_and_so_is_what_nobody_saw():
         failed(
             0,
             0,
-            found=(finding("too many lines", path="", line=0), removed()),
+            first_findings=(finding("too many lines", path="", line=0), removed()),
             unreviewed=(unseen(),),
         )
     )
@@ -190,7 +196,7 @@ def test_a_remark_of_a_sarif_result_stands_within_its_sentence():
 
 def test_sarif_keeps_the_gravest_and_counts_the_rest():
     findings = [finding("a warning", line=n + 1, level="warning") for n in range(5_000)]
-    run = log(failed(0, 0, found=(*findings, finding("the grave one"))))
+    run = log(failed(0, 0, first_findings=(*findings, finding("the grave one"))))
     assert run["results"][0]["message"]["text"] == "the grave one"
     assert len(run["results"]) == 5_000
     told_text = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
@@ -202,7 +208,9 @@ def test_a_junit_case_fails_exactly_where_the_run_does():
     kinds = [criterion("ok"), criterion("bad", "fail"), criterion("waived", "fail"), criterion("open", "abstain"),
              criterion("broken", "error"), criterion("out-of-scope", "not_applicable")]  # fmt: skip
     lenient = rubric(criterion("minor", "fail", must=False), id="lenient")
-    failure = failed(0, 0, found=(overridden,), rubrics=(rubric(*kinds, outcome="fail"), lenient))
+    failure = failed(
+        0, 0, first_findings=(overridden,), rubrics=(rubric(*kinds, outcome="fail"), lenient)
+    )
     assert cases(failure) == {
         "verdict": "failure: fail",
         "ok": "passed",
@@ -228,7 +236,9 @@ def test_the_failed_case_verdict_names_first_what_blocks():
     whole_finding = finding(
         "the change is large", path="", line=0, level="warning", criterion="size"
     )
-    text = render_junit(failed(0, 0, found=(whole_finding, finding("x", 3), finding("y", 9))))
+    text = render_junit(
+        failed(0, 0, first_findings=(whole_finding, finding("x", 3), finding("y", 9)))
+    )
     body = etree.fromstring(text.encode()).find(".//testcase[@name='verdict']/failure").text
     assert [line.split()[0] for line in body.splitlines()] == ["failure", "failure", "warning"]
 
@@ -251,7 +261,9 @@ def test_findings_of_one_fingerprint_are_entries_of_their_own():
     equal = tuple(
         replace(finding_entry, fingerprint="0123456789abcdef") for finding_entry in findings
     )
-    lines = [entry["location"]["lines"]["begin"] for entry in entries(failed(0, 0, found=equal))]
+    lines = [
+        entry["location"]["lines"]["begin"] for entry in entries(failed(0, 0, first_findings=equal))
+    ]
     assert lines[1:] == [1, 2, 2]
 
 
@@ -262,7 +274,7 @@ def test_a_code_quality_path_is_the_repositorys_own():
         finding(path="", line=0),
         removed(),
     )
-    made_entries = entries(failed(0, 0, found=findings))
+    made_entries = entries(failed(0, 0, first_findings=findings))
     assert [entry["location"]["path"] for entry in made_entries[1:]] == [
         "aé\t.py",
         '"\\377.py"',

@@ -171,7 +171,7 @@ def test_what_failed_stays_when_passed_criteria_are_left_out():
 
 def test_the_gravest_findings_stay_and_the_rest_is_counted():
     notices = tuple(finding("only a notice", level="notice", path=f"f{n}") for n in range(50))
-    text = screen(failed(0, 0, found=(*notices, finding("the grave one"))), every=False)
+    text = screen(failed(0, 0, first_findings=(*notices, finding("the grave one"))), every=False)
     assert "✗ src/a.py:41  errors-not-swallowed  inferred\n    the grave one" in text
     assert "… and 43 more findings: vibe-gate report --open, or --json" in text
 
@@ -183,7 +183,8 @@ def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
         finding("x", criterion="hard", fingerprint="b" * 16),
     )
     text = screen(
-        failed(0, 0, found=findings, rubrics=(rubric(*rows, outcome="fail", score=0.0),)), width=200
+        failed(0, 0, first_findings=findings, rubrics=(rubric(*rows, outcome="fail", score=0.0),)),
+        width=200,
     )
     assert text.index("src/a.py:41  hard") < text.index("src/a.py:41  soft")
     words = " ".join(text.split())
@@ -191,7 +192,7 @@ def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
 
 
 def test_an_agent_is_named_no_command_that_it_may_not_use():
-    failing = failed(0, 0, found=(finding("x", fingerprint="b" * 16, basis="inferred"),))
+    failing = failed(0, 0, first_findings=(finding("x", fingerprint="b" * 16, basis="inferred"),))
     words = " ".join(screen(failing, width=500).split())
     assert words.endswith("if it is wrong: vibe-gate label bbbbbbbb wrong")
     agent_screen = render_screen(failing, (), 500, reader=ScreenReader(is_agent=True)).plain
@@ -199,7 +200,9 @@ def test_an_agent_is_named_no_command_that_it_may_not_use():
 
 
 def test_a_fail_that_no_change_of_files_repairs_names_no_fixer():
-    failing = failed(0, 0, found=(finding("x", criterion="tests-ran", fingerprint="b" * 16),))
+    failing = failed(
+        0, 0, first_findings=(finding("x", criterion="tests-ran", fingerprint="b" * 16),)
+    )
     reader = ScreenReader(session_criteria=frozenset({"tests-ran"}))
     text = render_screen(failing, (), 500, reader=reader).plain
     assert "next    no change of files repairs it: have the agent run what is missing" in text
@@ -208,7 +211,7 @@ def test_a_fail_that_no_change_of_files_repairs_names_no_fixer():
 
 @pytest.mark.parametrize(("base", "onto"), [("a" * 40, "a" * 12), ("", "--root")])
 def test_of_a_secret_in_commits_next_says_to_rewrite_them(base, onto):
-    failure = failed(0, 0, found=(finding("a key", criterion="no-secrets"),))
+    failure = failed(0, 0, first_findings=(finding("a key", criterion="no-secrets"),))
     change = replace(failure.change, base_commit=base, head_commit="b" * 40)
     assert "next    fix what is marked" in screen(failure, width=300)
     last = screen(replace(failure, change=change), width=300).splitlines()[-1]
@@ -219,7 +222,7 @@ def test_of_a_secret_in_commits_next_says_to_rewrite_them(base, onto):
 def test_a_place_that_is_too_long_keeps_its_line_number():
     for depth, whole_text in ((12, True), (90, False)):
         path = "src/" + "deep/" * depth + "load.py"
-        text = screen(failed(0, 0, found=(finding(path=path, line=1234),)), width=60)
+        text = screen(failed(0, 0, first_findings=(finding(path=path, line=1234),)), width=60)
         place = (
             text.partition("✗ src/")[2]
             .partition("\n    errors-not-swallowed  inferred\n")[0]
@@ -235,7 +238,7 @@ def test_many_findings_of_one_kind_hide_no_other_kind():
     keys = tuple(
         finding("a private key", criterion="no-secrets", path=f"{n}.pem", line=1) for n in range(4)
     )
-    text = screen(failed(0, 0, found=(*marks, *more_entries, *keys)), every=False)
+    text = screen(failed(0, 0, first_findings=(*marks, *more_entries, *keys)), every=False)
     assert text.count("a private key") == 4
     assert text.index("a private key") < text.index("a mark")
     assert "… and 192 more findings: vibe-gate report --open, or --json" in text
@@ -251,7 +254,7 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
         finding("it is wrong", line.line, criterion="q", path="a.py", evidence=(line,))
         for line in lines
     ]
-    failure = failed(0, 0, found=tuple(findings))
+    failure = failed(0, 0, first_findings=tuple(findings))
     judged = rubric(
         criterion("q", "fail", kind="judge", reason="it is wrong", votes=(vote,)), outcome="fail"
     )
@@ -266,7 +269,7 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
 def test_a_commands_failure_is_told_once():
     row = criterion("lint", "fail", kind="check", reason="make lint exited with 2.")
     message = "make lint exited with 2: no rule"
-    run = failed(0, 0, found=(finding(message, criterion="lint"),))
+    run = failed(0, 0, first_findings=(finding(message, criterion="lint"),))
     text = screen(replace(run, rubrics=(rubric(row, outcome="fail"),)))
     assert "lint  must  fail     1 finding below" in text
     assert text.count("make lint exited with 2") == 1
@@ -283,7 +286,7 @@ def test_spaces_in_a_row_are_written_out_in_a_path():
     own.
     """
     forged = f"a{' ' * 74}✓ PASS · quality"
-    text = screen(failed(0, 0, found=(finding(path=forged),)), width=1000)
+    text = screen(failed(0, 0, first_findings=(finding(path=forged),)), width=1000)
     assert "✗ a" + r"\u0020" * 74 + "✓ PASS · quality:41  errors-not-swallowed" in text
 
 
@@ -363,7 +366,7 @@ LONG = (
 
 
 def test_a_finding_is_wrapped_and_not_cut():
-    assert LONG.strip() in " ".join(screen(failed(0, 0, found=(finding(LONG),))).split())
+    assert LONG.strip() in " ".join(screen(failed(0, 0, first_findings=(finding(LONG),))).split())
 
 
 def test_what_no_judge_saw_stands_in_the_first_line_of_a_pass():
@@ -481,7 +484,9 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     look = SecondLook(outcome="stands", said="stands", reason=f"looked {hostile}")
     proof = Proof(status="proven", reason=f"ran {hostile}", test=hostile, command=hostile)
     found_finding = finding(hostile, path=hostile, proof=proof, second_look=look)
-    failure = failed(0, 0, found=(found_finding,), rubrics=(rubric(reason, outcome="fail"),))
+    failure = failed(
+        0, 0, first_findings=(found_finding,), rubrics=(rubric(reason, outcome="fail"),)
+    )
     text = screen(failure, (hostile,), width=400)
     assert text.count("[bold red]x[/] \\x1b[2J \\u202e \\u200b [link=http://x]y[/link]") == 7
     assert not set(text) & {"\x1b", "\u202e", "\u200b"}
@@ -495,7 +500,9 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     st.booleans(),
 )
 def test_any_text_fits_the_width_and_stays_on_its_line(text, width, every):
-    failure = failed(0, 0, found=(finding(text, path=text),), bundle="", files=(changed(text),))
+    failure = failed(
+        0, 0, first_findings=(finding(text, path=text),), bundle="", files=(changed(text),)
+    )
     lines = screen(failure, (), width, every).split("\n")
     assert all(cell_len(line) <= max(width, 40) for line in lines)
     assert all(line == safe(line) for line in lines)

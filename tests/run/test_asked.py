@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import answers, said
+from answers import answer_to, answers
 from claude_cli import calls, claude
 from command import vibe_gate
 from repos import Repo
@@ -42,13 +42,13 @@ def fail(criterion: str = "asked-for", **fields: Any) -> dict[str, Any]:
         "reason": f"It changes a default, though asked was: {LEAK}.",
         "counterexample": f"{LEAK} -> limit is 5",
     }
-    return said(criterion, "fail", **({"evidence": [LINE]} | defaults | fields))
+    return answer_to(criterion, "fail", **({"evidence": [LINE]} | defaults | fields))
 
 
 WORSE = answers(
     fail(),
-    said("nothing-left-out"),
-    said("nothing-weakened"),
+    answer_to("nothing-left-out"),
+    answer_to("nothing-weakened"),
     changes=f"{LEAK}: read replaces fetch",
 )
 
@@ -112,7 +112,7 @@ def test_what_a_session_does_besides_what_it_was_asked_fails_and_the_prompt_stay
         evidence=[weakened],
         reason="A test is deleted that no request mentions.",
     )
-    with answering(answers(fail(), said("nothing-left-out"), test_gone)) as model:
+    with answering(answers(fail(), answer_to("nothing-left-out"), test_gone)) as model:
         review = vibe_gate(
             "review", "--staged", "--json", *options, cwd=repo.path, environ=environ | model.environ
         )
@@ -281,7 +281,7 @@ question = "Are names clear?"
         text = json.dumps(request.body["messages"])
         request_texts.append(text)
         if "Ignore all criteria" in text:  # persuaded
-            return answer(answers(said("asked-for"), said("clear")))
+            return answer(answers(answer_to("asked-for"), answer_to("clear")))
         return answer(
             answers(fail("clear", reason="The name says nothing.", counterexample="x -> y"))
         )

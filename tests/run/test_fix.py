@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from answers import answers, fails, passes, said
+from answers import answer_to, answers, fails, passes
 from command import vibe_gate
 from repos import SWALLOWS, Repo, gated
 from run import test_asked as asked_for
@@ -33,8 +33,8 @@ def load(path):
 WORSE = SWALLOWS.replace("        pass\n", "        return None\n")
 
 OTHER = "names-are-clear"
-FAILS, PASSES = answers(fails(), said(OTHER)), passes("errors-not-swallowed", OTHER)
-STILL_FAILS = answers(fails(reason="It returns None now."), said(OTHER))
+FAILS, PASSES = answers(fails(), answer_to(OTHER)), passes("errors-not-swallowed", OTHER)
+STILL_FAILS = answers(fails(reason="It returns None now."), answer_to(OTHER))
 
 
 OWN = """\

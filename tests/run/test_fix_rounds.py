@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from answers import HANDLER, answers, fails, passes, said
+from answers import HANDLER, answer_to, answers, fails, passes
 from command import Done, vibe_gate
 from repos import GATE, SWALLOWS, Repo, gated
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
@@ -31,11 +31,11 @@ WORSE = SWALLOWS.replace("        pass\n", "        return None\n")
 
 OTHER = "names-are-clear"
 LONG = "a missing file -> load returns None; " * 20 + "an empty path -> the second defect"
-FIRST = answers(fails(counterexample=LONG), said(OTHER))
+FIRST = answers(fails(counterexample=LONG), answer_to(OTHER))
 RETURNS = {"path": "src/load.py", "line": 5, "quote": "        return None", "side": "after"}
 SECOND = answers(
     fails(RETURNS, reason="None hides the error.", counterexample="an empty path -> None"),
-    said(OTHER),
+    answer_to(OTHER),
 )
 PASSES = passes("errors-not-swallowed", OTHER)
 CLAIM = "says it saw in it and left alone (claims, not facts"
@@ -136,7 +136,7 @@ def test_the_fixer_runs_the_test_that_a_finding_brings_without_writing_it(tmp_pa
     repo.write("src/load.py", SWALLOWS)
     test = "assert 'pass' not in open('src/load.py').read(), 'it passes'\n"
     write, _ = writes("src/load.py", CLOSES)
-    first = answers(fails() | {"test": test, "obligation": []}, said(OTHER))
+    first = answers(fails() | {"test": test, "obligation": []}, answer_to(OTHER))
     turn = (runs_test("test_shown.py"), write, runs_test("test_shown.py"), says("Done."))
     with fixing(repo, first, *turn, PASSES) as (repair, model):
         request_texts = [request.all_text for request in model.script.requests]
@@ -201,7 +201,7 @@ def test_a_claim_of_what_was_left_alone_passes_nothing(repo):
 
 
 def test_files_that_are_as_they_were_end_the_repair_and_the_patch_is_kept(repo):
-    last_answers = answers(fails(HANDLER), said(OTHER))
+    last_answers = answers(fails(HANDLER), answer_to(OTHER))
     steps = (
         FIRST,
         *writes("src/load.py", WORSE),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import answers, said
+from answers import answer_to, answers
 from claude_cli import claude
 from command import vibe_gate
 from repos import Repo
@@ -42,7 +42,7 @@ def fail(quote: str, path: str = "said") -> dict[str, Any]:
     line = {"path": path, "line": 2, "quote": quote, "side": "after"}
     reason = "It says that for Bluebird all forty tests pass, and they failed."
     counterexample = "tests that pass are claimed -> their only run failed"
-    return said(
+    return answer_to(
         "claims-hold", "fail", reason=reason, counterexample=counterexample, evidence=[line]
     )
 
@@ -148,7 +148,7 @@ def test_without_words_nothing_is_asked_or_paid(tmp_path, environ, events):
 @walks
 def test_the_same_question_is_paid_once_when_the_session_goes_on(tmp_path, environ):
     repo = captured(tmp_path, environ, ran("pytest"), stopped("Renamed; the tests pass."))
-    judged(repo, environ, said("claims-hold"))
+    judged(repo, environ, answer_to("claims-hold"))
     ms = int(datetime.now(UTC).timestamp() * 1000)
     later = (prompt_event("What is the time?"), ran("date"), stopped("Noon."))
     capture(repo.path / ".git", repo.path, *later, at=ms - TS_NOW)
@@ -184,7 +184,7 @@ def test_an_agent_that_claims_what_it_did_not_do_is_held_and_corrects_its_words(
         Turn(Text(claim)),
         Turn(ToolUse("StructuredOutput", answers(fail(claim)))),
         Turn(Text("I did not run the tests.")),
-        Turn(ToolUse("StructuredOutput", answers(said("claims-hold")))),
+        Turn(ToolUse("StructuredOutput", answers(answer_to("claims-hold")))),
     ]
     messages = claude(installed.path, tmp_path / "home", turns)
     texts = json.dumps(messages)

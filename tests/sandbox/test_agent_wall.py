@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import gone, pid_in
+from processes import pid_in, process_ends
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering, hold, session_in
@@ -81,7 +81,7 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(
         changed = workspace.change(repository.snapshot(), workspace.tree())
         assert [file.path for file in changed.files] == ["a.txt", "daemon", "made.txt"]
         assert repo.git("status", "--porcelain") == ""
-        assert gone(int((workspace.root / "daemon").read_text()))
+        assert process_ends(int((workspace.root / "daemon").read_text()))
         workspace.remove()
 
 
@@ -94,7 +94,7 @@ def test_what_kills_the_gate_leaves_no_process_behind_the_wall(
     pid = pid_in(tmp_path)
     gate.kill()
     gate.wait()
-    assert gone(pid)
+    assert process_ends(pid)
 
 
 LEFT = "setsid sleep 300 & echo $! > pid; sleep 300"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import gone, pid_in
+from processes import pid_in, process_ends
 
 from vibe_gate.sandbox import KEPT_OUTPUT, CommandResult, command_environment_from, run_command
 
@@ -103,7 +103,7 @@ def test_a_command_over_its_time_is_ended_with_its_children(tmp_path: Path) -> N
             break
     assert result.exit_code is None
     assert result.failure == f"timed out after {timeout_s} s"
-    assert gone(int(result.output))
+    assert process_ends(int(result.output))
 
 
 @pytest.mark.slow
@@ -120,14 +120,14 @@ def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
         cancelled=(tmp_path / "deaf").exists,
     )
     assert result.exit_code is None
-    assert gone(int(result.output))
+    assert process_ends(int(result.output))
 
 
 @pytest.mark.slow
 def test_a_child_left_behind_is_ended_though_it_holds_the_output(tmp_path: Path) -> None:
     result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!")
     assert result.exit_code == 0
-    assert gone(int(result.output))
+    assert process_ends(int(result.output))
 
 
 @pytest.mark.slow
@@ -169,4 +169,4 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
     pid = pid_in(tmp_path)
     parent.send_signal(signal.SIGINT)
     assert parent.wait(60) != 0
-    assert gone(pid)
+    assert process_ends(pid)

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from answers import answers, fails, said
+from answers import answer_to, answers, fails
 from repos import GATE, RUBRIC, SWALLOWS, Repo
 from scripted_messages_api import ApiError, MessagesRequest, Text, Thinking, ToolUse, Turn
 from walks import walked
@@ -143,7 +143,7 @@ def planted_repo(path: Path, environ: dict[str, str]) -> Repo:
 def script() -> list[Any]:
     """A judge that says and does everything with the secrets in it."""
     verdict = fails(reason=f"It drops {TOKEN} and {HELD}.", counterexample=f"{HELD} -> {TOKEN}")
-    other = said("names-are-clear", reason=60 * "so " + LONG)
+    other = answer_to("names-are-clear", reason=60 * "so " + LONG)
     return [
         Turn(
             Thinking(f"so {TOKEN} {HELD}"),
@@ -217,7 +217,7 @@ def test_a_bundle_does_not_tell_where_its_judges_read(
         (folder,) = home.glob("vibe-gate/workspaces/*/kept-export/trees")
         seen_texts.extend(result.text for result in request.tool_results)
         reason = f"{folder}/after/src/load.py drops the error."
-        return answer(answers(fails(reason=reason), said("names-are-clear")))
+        return answer(answers(fails(reason=reason), answer_to("names-are-clear")))
 
     with answering(look, judge, repeat_last=True) as model:
         review = walked(repo.path, environ | model.environ)
