@@ -10,7 +10,7 @@ stay what they are, and line endings, filters, encodings are git's. Five things 
 - Content filters that only the repository's own configuration defines do not run, because they are commands of its
   choosing; the snapshot then holds the file's raw content. The user's global configuration can
   allow them: `vibe-gate.allowLocalFilters = true`.
-- Names that differ in case are two files where the disk says so, whatever `core.ignoreCase` says (`place.py`).
+- Names that differ in case are two files where the disk says so, whatever `core.ignoreCase` says (`repository_place.py`).
 - Git never looks into a submodule (`git add -A` runs `git status` there, with that repository's configuration):
   its commit counts.
 - Other working trees of this repository inside of this one are left out (`worktrees.py` says which they are), unless
