@@ -148,10 +148,10 @@ def test_a_word_is_found_whatever_is_searched_beside_it(bench: Bench) -> None:
     with bench.open() as repository:
         tree = repository.tree_of(repository.head())
 
-        def found(*words: str) -> list[str]:
+        def search_lines(*words: str) -> list[str]:
             return [line.text.decode() for line in repository.search(tree, words).lines]
 
-        assert found("foo") == ["foo", "foo-bar2", "foo-bar", "x$foo", "$foo", "(foo)"]
-        assert found("foo", "foo-bar") == found("foo")
-        assert found("foo-bar", "a.b") == ["foo-bar", "a.b"]
-        assert found("$foo", "foo2") == ["foo2", "$foo"]
+        assert search_lines("foo") == ["foo", "foo-bar2", "foo-bar", "x$foo", "$foo", "(foo)"]
+        assert search_lines("foo", "foo-bar") == search_lines("foo")
+        assert search_lines("foo-bar", "a.b") == ["foo-bar", "a.b"]
+        assert search_lines("$foo", "foo2") == ["foo2", "$foo"]
