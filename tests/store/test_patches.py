@@ -16,7 +16,7 @@ from test_verify import NOW
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.errors import IntegrityError
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.patch_files import place_patch
+from vibe_gate.store.patch_files import MAX_PACKED_TEXT, is_patch_packed, place_patch
 from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.store import Store
@@ -91,6 +91,32 @@ def test_a_gzip_that_was_altered_is_named(run: RunRecorder, tmp_path: Path, data
     (problem,) = verify_bundles(tmp_path, NOW).problems
     assert (problem.state, problem.why) == ("corrupt", "it was changed after sealing")
     assert problem.place.endswith("/change.patch.gz")
+
+
+def test_a_gzip_whose_text_is_larger_than_any_that_is_packed_is_read_no_further(
+    run: RunRecorder, tmp_path: Path
+) -> None:
+    line = b"+" + b"0" * 999_999 + b"\n"
+    with gzip.open(run.directory / "change.patch.gz", "wb", 1) as packer:
+        for _ in range(MAX_PACKED_TEXT // len(line) + 1):
+            packer.write(line)
+    file = read_bundle(run.directory).files.changed()[0]
+    with pytest.raises(IntegrityError, match="its text is larger than 268,435,456 bytes"):
+        file.patch()
+    assert not verify_bundles(tmp_path, NOW).is_sound
+
+
+@pytest.mark.parametrize(
+    ("size", "is_packed"),
+    [
+        (1 << 20, False),
+        ((1 << 20) + 1, True),
+        (MAX_PACKED_TEXT, True),
+        (MAX_PACKED_TEXT + 1, False),
+    ],
+)
+def test_a_patch_is_packed_between_two_sizes(size: int, is_packed: bool) -> None:
+    assert is_patch_packed(size) is is_packed
 
 
 def test_a_second_form_of_the_patch_is_held_to_the_same_seal(

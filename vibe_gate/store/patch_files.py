@@ -1,5 +1,5 @@
 """Patches in a bundle: plain up to COMPRESS_PATCH_ABOVE bytes, above that `NAME.gz`, a gzip without
-a time.
+a time, and above MAX_PACKED_TEXT plain again.
 
 Whoever asks for `change.patch` gets its text, however it is stored. Digests are of the text.
 """
@@ -20,8 +20,13 @@ from vibe_gate.store.ndjson_log import split_lines
 COMPRESS_PATCH_ABOVE = 1 << 20
 """Bytes: nearly every patch is smaller, and stands there as `git apply` takes it."""
 
+MAX_PACKED_TEXT = 256 << 20
+"""Bytes of the text of a gzip, which a gzip of a quarter of a megabyte can claim: whoever reads a
+bundle unpacks so much of it in a second. A larger patch is as large on the disk as it says.
+"""
+
 MAX_PATCH_TEXT = 2 << 30
-"""Bytes of a patch, unpacked: a gzip of a few megabytes must not fill the memory."""
+"""Bytes of a patch that stands plain: it is in memory as a whole when a section of it is shown."""
 
 NOT_A_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 """What reading a stream of `open_patch` may raise, beside OSError."""
@@ -32,12 +37,17 @@ _PIECE = 1 << 20
 def place_patch(folder: Folder, name: str, text: bytes) -> None:
     """Store a patch, in place of an earlier one in either form. OSError."""
     packed_name = name + PACKED
-    if len(text) > COMPRESS_PATCH_ABOVE:
+    if is_patch_packed(len(text)):
         folder.place(packed_name, pack_content(packed_name, text))
         folder.remove(name)
         return
     folder.place(name, text)
     folder.remove(packed_name)
+
+
+def is_patch_packed(size: int) -> bool:
+    """Whether a patch of so many bytes stands as a gzip."""
+    return COMPRESS_PATCH_ABOVE < size <= MAX_PACKED_TEXT
 
 
 def find_patch_file(folder: Folder, name: str) -> str:
@@ -61,13 +71,15 @@ def read_patch_lines(
     """The whole lines of the patch `name`, streamed; `inspect` as of `read_lines`. OSError;
     ValueError: it cannot be unpacked, or is too large.
     """
+    is_packed = find_patch_file(folder, name) != name
+    limit = MAX_PACKED_TEXT if is_packed else MAX_PATCH_TEXT
     size = 0
 
     def count(line: bytes) -> None:
         nonlocal size
         size += len(line)
-        if size > MAX_PATCH_TEXT:
-            raise ValueError(f"it is larger than {MAX_PATCH_TEXT:,} bytes")
+        if size > limit:
+            raise ValueError(f"its text is larger than {limit:,} bytes")
         inspect(line)
 
     try:
@@ -79,7 +91,7 @@ def read_patch_lines(
 
 def digest_sealed_file(folder: Folder, name: str, base: str) -> str:
     """sha-256 in hex of what a seal vouches for: the file's bytes, of a gzipped patch its text; ""
-    if that cannot be unpacked. OSError.
+    if that cannot be unpacked, or is larger than MAX_PACKED_TEXT. OSError.
 
     `name`: relative to the run's folder; `base`: in `folder`.
     """
@@ -93,7 +105,7 @@ def digest_sealed_file(folder: Folder, name: str, base: str) -> str:
             while piece := file.read(_PIECE):
                 sha256.update(piece)
                 size += len(piece)
-                if is_packed_patch(name) and size > MAX_PATCH_TEXT:
+                if is_packed_patch(name) and size > MAX_PACKED_TEXT:
                     return ""
         except NOT_A_GZIP:
             return ""

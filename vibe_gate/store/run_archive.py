@@ -43,12 +43,12 @@ from vibe_gate.store.folder import (
     write_all,
 )
 from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, read_lines
-from vibe_gate.store.patch_files import COMPRESS_PATCH_ABOVE
+from vibe_gate.store.patch_files import NOT_A_GZIP, is_patch_packed
 from vibe_gate.store.store_audit import Audit, verify_store
 from vibe_gate.store.store_folder import open_store_folder, store_folder
 
 MAX_BYTES = 8 << 30
-"""Unpacked, of a whole archive."""
+"""Unpacked, of a whole archive, gzips in it included."""
 
 MAX_RATIO = 2_000
 """Unpacked to packed bytes, above FREE_BYTES: runs that each changed one line of the same large
@@ -381,7 +381,7 @@ def _is_packed_here(name: str, size: int) -> bool:
         return False
     if part_of(name) == "content":
         return size > COMPRESS_ABOVE
-    return size > COMPRESS_PATCH_ABOVE and is_packed_patch(name + bundle_names.PACKED)
+    return is_patch_packed(size) and is_packed_patch(name + bundle_names.PACKED)
 
 
 def _write_member(stage: Folder, place: str, size: int, stream: _Stream, *, pack: bool) -> None:
@@ -400,6 +400,19 @@ def _write_member(stage: Folder, place: str, size: int, stream: _Stream, *, pack
             write_all(descriptor, packer.flush())
     finally:
         close_descriptor(descriptor)
+    if base.endswith(bundle_names.PACKED) and not pack:
+        _count_unpacked(stage, place, stream)
+
+
+def _count_unpacked(stage: Folder, place: str, stream: _Stream) -> None:
+    """Count what a gzip of the archive holds, as far as it can be unpacked: verifying says what is
+    wrong with it. IntegrityError, OSError.
+    """
+    parent, _, base = place.rpartition("/")
+    packed_file = open(stage.below(parent).reading(base), "rb")  # noqa: SIM115 - closed with its content
+    with contextlib.suppress(*NOT_A_GZIP), open_gzip(packed_file) as file:
+        while piece := file.read(_CHUNK):
+            stream.count(len(piece))
 
 
 def _load_lzma() -> ModuleType:
@@ -425,6 +438,7 @@ class _Stream:
         self._xz_error: type[Exception] = lzma.LZMAError
         self._unpacker: Any = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_UNPACKING_MEMORY)
         self._position = 0
+        self._gzip_bytes = 0
         ratio_bytes = MAX_RATIO * os.fstat(file.fileno()).st_size
         self._max_bytes = min(MAX_BYTES, max(FREE_BYTES, ratio_bytes))
         self._expected = 0
@@ -441,18 +455,26 @@ class _Stream:
         """Allow so many bytes from here on. IntegrityError if that would be too many in all: none
         of them is read.
         """
-        if self._position + size > self._max_bytes:
-            raise self._too_many()
+        self._require_room(size)
         self._expected = size
 
     def expect_rest(self) -> None:
         """Allow all bytes that the archive may still have."""
         self._expected = MAX_BYTES
 
-    def _too_many(self) -> IntegrityError:
-        return _refusal(
-            f"it unpacks to more than {self._max_bytes:,} bytes, which is too much for an archive of its size"
-        )
+    def count(self, size: int) -> None:
+        """Count so many bytes that a gzip in the archive unpacks to. IntegrityError if those are
+        too many in all.
+        """
+        self._require_room(size)
+        self._gzip_bytes += size
+
+    def _require_room(self, size: int) -> None:
+        """IntegrityError if so many more bytes are too many in all."""
+        if self._position + self._gzip_bytes + size > self._max_bytes:
+            raise _refusal(
+                f"it unpacks to more than {self._max_bytes:,} bytes, which is too much for an archive of its size"
+            )
 
     def read(self, size: int) -> bytes:
         """The next bytes, fewer at the end. IntegrityError; EOFError: the archive was cut."""
@@ -465,9 +487,8 @@ class _Stream:
             if not piece and self._unpacker.eof:
                 break
             data += piece
+        self._require_room(len(data))
         self._position += len(data)
-        if self._position > self._max_bytes:
-            raise self._too_many()
         return data
 
     def _unpack(self, size: int) -> bytes:
