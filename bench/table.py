@@ -75,6 +75,18 @@ PARTS = (
         "--only verify --sizes 1",
     ),
     Part(
+        "`verify --from-notes` of 100 to 10,000 commits with a receipt each",
+        "growth",
+        "--only notes --sizes 100,1000,10000",
+        "--only notes --sizes 1",
+    ),
+    Part(
+        "10 to 1,000 captured sessions, nodes and turns",
+        "growth",
+        "--only sessions,nodes,turns --sizes 10,100,1000",
+        "--only sessions,nodes,turns --sizes 1",
+    ),
+    Part(
         "blame of 8,000 lines",
         "blame",
         "--lines 8000 --commits 800 --rounds 3",
