@@ -20,6 +20,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import Command, argument, parser
 from vibe_gate.faces.cli.help import COMMANDS, HELP
+from vibe_gate.faces.cli.output import emit_with_rows
 from vibe_gate.faces.cli.request import request_of
 from vibe_gate.faces.cli.review import REVIEW
 from vibe_gate.version import __version__
@@ -178,6 +179,14 @@ def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, comm
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", [0, 1, 500, 501])
+def test_a_document_whose_rows_are_written_in_portions_is_what_json_writes_of_all(capsys, count):
+    rows = [{"number": number, "text": "a\u2028b\n\n", "none": []} for number in range(count)]
+    emit_with_rows({"exit_code": 0}, "commits", iter(rows))
+    document = {"schema": 1, "exit_code": 0, "commits": rows}
+    assert capsys.readouterr().out == json.dumps(document, indent=2) + "\n"
+
+
 def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
     result = started("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
     assert result.stdout.startswith("+ vibe-gate")

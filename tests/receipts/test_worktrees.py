@@ -62,7 +62,7 @@ def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_lin
     verification = trees.verify("feature")
     assert verification.exit_code == 0
     assert "    kept in worktree ../feature" in _lines(verification)
-    [row] = verified.build_verify_document(verification)["commits"]
+    [row] = verified.build_commit_rows(verification)
     assert (row["worktree"], row["place"].partition("/.vibe-artifacts/")[0]) == (
         "../feature",
         "../feature",
@@ -78,7 +78,8 @@ def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_lin
 
 def test_a_review_of_ones_own_comes_before_the_same_one_elsewhere(trees):
     shutil.copytree(trees.store(trees.feature), trees.store(trees.path))
-    assert verified.build_verify_document(trees.verify("feature"))["commits"][0]["worktree"] is None
+    [row] = verified.build_commit_rows(trees.verify("feature"))
+    assert row["worktree"] is None
 
 
 def test_the_other_store_is_only_read(trees):

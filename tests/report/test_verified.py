@@ -6,7 +6,7 @@ import pytest
 
 from vibe_gate.receipts.commit_status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify_range import Verification
-from vibe_gate.report.verified import build_verify_document, render_commit_status
+from vibe_gate.report.verified import build_commit_rows, render_commit_status
 
 COMMIT = ChangeIdentity("c" * 40, "b" * 40, "a" * 40, "", title="Add")
 REVIEW = "vibe-gate review --commit cccccccccccc"
@@ -30,7 +30,8 @@ def test_unsigned_is_said_once():
         if line.strip() == "unsigned"
     ] == []
     assert render_commit_status(*found_result.commits[0])[0].startswith("? cccccccccccc  unsigned ")
-    assert build_verify_document(found_result)["commits"][0]["why"] == "unsigned"
+    [row] = build_commit_rows(found_result)
+    assert row["why"] == "unsigned"
 
 
 @pytest.mark.parametrize(
@@ -58,5 +59,5 @@ def test_a_long_reason_has_several_lines_and_each_command_one(status, reason, co
     assert render_commit_status(*found_result.commits[0])[1 : 1 + len(below)] == [
         f"    {line}" for line in below
     ]
-    document = build_verify_document(found_result)["commits"][0]
+    [document] = build_commit_rows(found_result)
     assert (document["why"], document["next"]) == (reason, list(commands))

@@ -418,7 +418,7 @@ def test_what_a_gzip_in_an_archive_unpacks_to_counts_for_its_size(
     bomb = entry(f"{KEY}/{run.run_id}/{name}", small_gzips)
     archive = packed(tmp_path / "b.tar.xz", [bomb])
     assert archive.stat().st_size < 3_000
-    refused(other, archive, "unpacks to more than 67,108,864 bytes")
+    assert_refused(other, archive, "unpacks to more than 67,108,864 bytes")
 
 
 def test_an_archive_that_wants_gigabytes_of_memory_is_refused(

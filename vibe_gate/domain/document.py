@@ -80,17 +80,18 @@ def holds_all(value: Struct, document: object) -> bool:
     """Whether the value has all that its document says: reading leaves out the keys that a later
     version may bring.
     """
-    return _is_within(document, plain(value))
+    return _is_within(document, msgspec.to_builtins(value))
 
 
 def _is_within(document: Any, schema_values: Any) -> bool:
     if isinstance(document, dict):
-        return all(
-            name in schema_values and _is_within(value, schema_values[name])
-            for name, value in document.items()
-        )
-    if isinstance(document, list):
-        return all(_is_within(*pair) for pair in zip(document, schema_values, strict=True))
+        for name, value in document.items():
+            if name not in schema_values or not _is_within(value, schema_values[name]):
+                return False
+    elif isinstance(document, list):
+        for value, schema_value in zip(document, schema_values, strict=True):
+            if not _is_within(value, schema_value):
+                return False
     return True
 
 

@@ -128,6 +128,7 @@ class Traces:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._of_commits: dict[str, _TracesOfCommit] = {}
+        """Of commits with any."""
         self._records: dict[bytes, RecordTexts] = {}
 
     def claims(self, commit: str, path: str) -> tuple[TraceClaim, ...]:
@@ -186,9 +187,12 @@ class Traces:
             yield UnreadTraceHint(commit=commit, records=traces.unread)
 
     def _traces_of(self, commit: str) -> _TracesOfCommit:
-        if commit not in self._of_commits:
-            self._of_commits[commit] = self._find_traces(commit)
-        return self._of_commits[commit]
+        if commit in self._of_commits:
+            return self._of_commits[commit]
+        traces = self._find_traces(commit)
+        if traces.records or traces.unread:
+            self._of_commits[commit] = traces
+        return traces
 
     def _find_traces(self, commit: str) -> _TracesOfCommit:
         """The records in the commit's note, and in the folder those of it and of its parents."""

@@ -8,6 +8,8 @@ line breaks of them.
 
 from __future__ import annotations
 
+import sys
+
 from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
@@ -33,7 +35,7 @@ class CommitSignature(Struct, frozen=True):
 
 
 class CommitContent(Struct, frozen=True):
-    """What one commit object says."""
+    """What one commit object says. Its ids are in memory once, however many commits name them."""
 
     tree: str
     parents: tuple[str, ...]
@@ -55,7 +57,7 @@ def parse_commit(name: str, data: bytes) -> CommitContent:
         raise IntegrityError(f"The object {name} is not a commit, or damaged; run `git fsck`.")
     author_line = _first_value(lines, b"author ")
     return CommitContent(
-        tree=tree[1].decode("ascii"),
+        tree=sys.intern(tree[1].decode("ascii")),
         parents=_parents_in(lines),
         author=parse_signature(author_line),
         committer=parse_signature(_first_value(lines, b"committer ")),
@@ -88,7 +90,7 @@ def _parents_in(lines: list[bytes]) -> tuple[str, ...]:
         parent = _PARENT.match(line)
         if parent is None:
             break
-        parents.append(parent[1].decode("ascii"))
+        parents.append(sys.intern(parent[1].decode("ascii")))
     return tuple(parents)
 
 

@@ -34,6 +34,11 @@ _MALFORMED = "a tree of this repository is malformed: `git fsck` says more."
 _LONGEST_SIZE = 15
 """Digits of an object's size in bytes."""
 
+_CACHE_BYTES = 16 << 20
+"""Objects that libgit2 keeps in memory: those of a few thousand commits, for who reads a long
+history reads on, and seldom back.
+"""
+
 _PRIORITY = 1  # below that of the scratch folder's own objects
 _LONGEST_HEADER = 64
 """Bytes of "commit ", a size and a NUL, and more."""
@@ -48,6 +53,7 @@ class ObjectDatabase:
     def __init__(self, folder: Path, object_folders: Iterable[str]) -> None:
         for level in _USER_LEVELS:
             pygit2.settings.search_path[level] = ""
+        pygit2.settings.cache_max_size(_CACHE_BYTES)
         pygit2.settings.owner_validation = (
             False  # the folder is ours, whoever a mounted disk says that it belongs to
         )

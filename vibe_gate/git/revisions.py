@@ -7,6 +7,7 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
@@ -38,6 +39,12 @@ _BEFORE_HEAD = ("HEAD~1", "HEAD~", "HEAD^", "HEAD^1", "@~1", "@~", "@^", "@^1")
 
 MAX_SIGNED = 1_000
 """Commits of one change whose authors are looked at, newest first."""
+
+_MAX_RECENT = 2_000
+"""Commits that are kept in memory, to be looked at again."""
+
+_MAX_RECENT_BYTES = 16 << 10
+"""Of one of them: a message has no limit of its own."""
 
 MAX_REFLOG = 5_000
 """Entries of all reflogs that are read."""
@@ -76,6 +83,8 @@ class Revisions:
         self._shallow = {"GIT_SHALLOW_FILE": os.fspath(place.common_dir / "shallow")}
         self._default: tuple[str | None, str] | None = None
         self._remarks: dict[str, None] = {}
+        self._recent: dict[str, CommitContent] = {}
+        """Commits that were read, by id."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -425,7 +434,16 @@ class Revisions:
         return self._content_of(commit).author.time
 
     def _content_of(self, commit: str) -> CommitContent:
-        return parse_commit(commit, self._objects.database.read(commit).data)
+        content = self._recent.get(commit)
+        if content is not None:
+            return content
+        data = self._objects.database.read(commit).data
+        content = parse_commit(commit, data)
+        if len(data) <= _MAX_RECENT_BYTES:
+            if len(self._recent) == _MAX_RECENT:
+                self._recent.clear()
+            self._recent[commit] = content
+        return content
 
     def blame(self, commit: str, path: str, lines: Sequence[int], base: str = "") -> dict[int, str]:
         """By line of the file in that commit (from 1), the commit that wrote it, white space aside.
@@ -482,7 +500,7 @@ class Revisions:
                 f"run `git fsck`. {listing.err}"
             )
             raise IntegrityError(sentence.strip())
-        return tuple(listing.line.split())
+        return tuple(map(sys.intern, listing.line.split()))
 
     def origin_of(self, commit: str) -> str:
         """What git keeps when it makes a commit anew: its author, the author's date, its title."""

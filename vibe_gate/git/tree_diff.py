@@ -144,20 +144,24 @@ class _Comparison:
         self._sizes: dict[str, int] = {}
         """Of contents in bytes, by id."""
 
-        changed_paths = self._changed_paths()
+        diff = self._diff(before, after, _TYPES)
+        changed_paths = self._changed_paths(diff)
         if any(path.has_odd_mode for path in changed_paths):
             self._before = database.write_canonical_tree(before)
             self._after = database.write_canonical_tree(after)
-            changed_paths = self._changed_paths()
-        self._replace_large_contents(changed_paths)
-
-    def _replace_large_contents(self, changed_paths: Sequence[_ChangedPath]) -> None:
-        """Write stand-ins for contents that are too large, and trees that have these."""
+            diff = self._diff(self._before, self._after, _TYPES)
+            changed_paths = self._changed_paths(diff)
         for path in changed_paths:
             for blob in path.large_blobs:
                 self._add_stand_in(blob)
-        if not self._stand_ins:
-            return
+        if self._stand_ins:
+            self._replace_large_contents(changed_paths)
+            diff = self._diff(self._before, self._after, _TYPES)
+        _find_renames(diff)
+        self._diff_with_renames = diff
+
+    def _replace_large_contents(self, changed_paths: Sequence[_ChangedPath]) -> None:
+        """Write trees that have stand-ins for contents that are too large."""
         old_blobs = {}
         new_blobs = {}
         for path in changed_paths:
@@ -176,11 +180,13 @@ class _Comparison:
 
     def texts(self, *, whole_binaries: bool = False) -> Iterator[tuple[_ChangedPath, bytes]]:
         """The paths that differ, in git's order, with their sections of the patch."""
-        diff = self._with_renames(_TYPES)
+        diff = self._diff_with_renames
         content_diff = diff
         if whole_binaries:
-            content_diff = self._with_renames(_TYPES | DiffOption.SHOW_BINARY)
-        changed_paths = [self._changed_path(delta) for delta in diff.deltas]
+            flags = _TYPES | DiffOption.SHOW_BINARY
+            content_diff = self._diff(self._before, self._after, flags)
+            _find_renames(content_diff)
+        changed_paths = self._changed_paths(diff)
         moves = _moved_links(changed_paths)
         moved_away = {path.old_path for path in moves.values()}
         in_order = sorted(enumerate(changed_paths), key=lambda row: row[1].path)
@@ -211,15 +217,6 @@ class _Comparison:
         return old_tree.diff_to_tree(
             new_tree, flags=flags | DiffOption.INDENT_HEURISTIC, context_lines=_CONTEXT_LINES
         )
-
-    def _with_renames(self, flags: DiffOption) -> pygit2.Diff:
-        diff = self._diff(self._before, self._after, flags)
-        statuses = {delta.status for delta in diff.deltas}
-        if {DeltaStatus.ADDED, DeltaStatus.DELETED} <= statuses:
-            diff.find_similar(
-                flags=_RENAMES, rename_threshold=_RENAME_PERCENT, rename_limit=_ANY_NUMBER
-            )
-        return diff
 
     def _type_change(self, path: _ChangedPath, *, whole_binaries: bool) -> bytes:
         """The section of a deletion and that of an addition: `git apply` takes no other form."""
@@ -256,9 +253,8 @@ class _Comparison:
                 stand_ins[path] = self._stand_ins[version.blob]
         return stand_ins
 
-    def _changed_paths(self) -> list[_ChangedPath]:
-        """The paths that differ, without renames."""
-        diff = self._diff(self._before, self._after, _TYPES)
+    def _changed_paths(self, diff: pygit2.Diff) -> list[_ChangedPath]:
+        """The paths that differ, before moves of links are found."""
         return [self._changed_path(delta) for delta in diff.deltas]
 
     def _changed_path(self, delta: pygit2.DiffDelta) -> _ChangedPath:
@@ -280,6 +276,15 @@ class _Comparison:
             is_submodule = canonical_mode(mode) == SUBMODULE_MODE
             self._sizes[blob] = 0 if is_submodule else self._database.size(blob)
         return FileVersion(blob, mode, self._sizes[blob])
+
+
+def _find_renames(diff: pygit2.Diff) -> None:
+    """Make deletions and additions of alike files in the diff renames."""
+    statuses = {delta.status for delta in diff.deltas}
+    if {DeltaStatus.ADDED, DeltaStatus.DELETED} <= statuses:
+        diff.find_similar(
+            flags=_RENAMES, rename_threshold=_RENAME_PERCENT, rename_limit=_ANY_NUMBER
+        )
 
 
 def _moved_links(changed_paths: Sequence[_ChangedPath]) -> dict[bytes, _ChangedPath]:

@@ -176,14 +176,21 @@ class FoundReceipt(Struct, frozen=True):
     """Whether it is in a bundle of this repository and agrees with it; otherwise it came by a
     note.
     """
-    ids: tuple[str, ...] = ()
-    """What it is about (`object_ids`): by its content, or, if that has a problem, by the entry or
-    object that it was attached to.
+    attached_to: tuple[str, ...] = ()
+    """What the entry or object is about (`object_ids`) that it was attached to, if its content does
+    not say that reliably.
     """
     worktree: str = ""
     """The other working tree whose store has it, relative to this one; "" if it is in this one's,
     or in a note.
     """
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What it is about (`object_ids`)."""
+        if self.attached_to or self.receipt is None:
+            return self.attached_to
+        return ids_of(self.receipt)
 
 
 class Requirements(Struct, frozen=True):

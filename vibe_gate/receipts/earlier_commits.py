@@ -8,7 +8,7 @@ keeps when it makes a commit anew.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Callable, Collection, Container, Iterable
 from contextlib import suppress
 from itertools import islice
 
@@ -74,8 +74,8 @@ class EarlierForms:
             name = waiting.pop(0)
             if name not in rewritten:
                 rewritten[name] = None
-                waiting += [*self._recorded(name), *self._amended[name]]
-        of_same_origin = self._by_origin[self._repository.origin_of(commit)]
+                waiting += [*self._recorded(name), *self._amended.get(name, ())]
+        of_same_origin = self._by_origin.get(self._repository.origin_of(commit), {})
         names = rewritten | of_same_origin
         names.pop(commit, None)
         return [*names][:MAX_EARLIER]
@@ -92,10 +92,10 @@ def reviews_before(
     repository: Repository,
     forms: EarlierForms,
     commits: Collection[str],
-    find: Callable[[Set[str]], Iterable[FoundReceipt]],
+    find: Callable[[Container[str]], Iterable[FoundReceipt]],
 ) -> dict[str, list[EarlierReview]]:
-    """By commit, the newest review of each earlier form that has one. `find` gives receipts by
-    `object_ids`.
+    """By commit with earlier forms, the newest review of each form that has one. `find` gives
+    receipts by `object_ids`.
 
     A commit among `commits` is another commit and no earlier form.
     """
@@ -103,9 +103,12 @@ def reviews_before(
     trees_by_form: dict[str, str] = {}
     for commit in commits:
         earlier_forms = [form for form in forms.of(commit) if form not in commits]
-        forms_by_commit[commit] = earlier_forms
+        if earlier_forms:
+            forms_by_commit[commit] = earlier_forms
         for form in earlier_forms:
             trees_by_form[form] = _trees(repository, form)
+    if not trees_by_form:
+        return {}  # no look at every note for nothing
     receipts_by_trees = _newest_by_trees(find(set(trees_by_form.values())))
     reviews: dict[str, list[EarlierReview]] = {}
     for commit, earlier_forms in forms_by_commit.items():

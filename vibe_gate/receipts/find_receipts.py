@@ -6,10 +6,12 @@ What a receipt says of a commit is decided in `receipts.commit_status`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Set
+import sys
+from collections.abc import Callable, Container
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +19,8 @@ from msgspec.structs import replace
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.receipt import Receipt, RubricClaim, contradiction, parse
+from vibe_gate.domain.receipt import Receipt, contradiction, parse
+from vibe_gate.domain.summary import Cost
 from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.git import Repository
@@ -26,6 +29,8 @@ from vibe_gate.receipts.commit_status import FoundReceipt, ids_of
 from vibe_gate.receipts.receipt_notes import NOTES
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.worktree_bundles import Bundles
+
+T = TypeVar("T")
 
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, in ssh-keygen's format; read at the trusted revision."""
@@ -87,8 +92,7 @@ class ReceiptFinder:
         self._repository = repository
         self._allowed = allowed
         self._signing = signatures.signing_of(repository)
-        self._definitions: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
-        self._rubrics: dict[tuple[RubricClaim, ...], tuple[RubricClaim, ...]] = {}
+        self._shared = _SharedValues()
         self._stores: list[_WorktreeRuns] = []
         remarks = []
         try:
@@ -112,14 +116,14 @@ class ReceiptFinder:
             entries += store.entries
         return entries
 
-    def bundled(self, ids: Set[str]) -> list[FoundReceipt]:
+    def bundled(self, ids: Container[str]) -> list[FoundReceipt]:
         """The receipts of sealed runs about any of these (`object_ids`)."""
         receipts: list[FoundReceipt] = []
         for store in self._stores:
             for entry in store.entries:
                 if entry.state in ("running", "incomplete"):
                     continue
-                if ids.isdisjoint((*ids_of(entry), entry.key)):
+                if not any(name in ids for name in (*ids_of(entry), entry.key)):
                     continue
                 receipt = self._bundled(entry, store)
                 if receipt is not None:
@@ -127,7 +131,7 @@ class ReceiptFinder:
         return receipts
 
     def noted(
-        self, ids: Set[str], keep: Callable[[Receipt], bool] = lambda _: True
+        self, ids: Container[str], keep: Callable[[Receipt], bool] = lambda _: True
     ) -> list[FoundReceipt]:
         """The receipts in git notes about any of these: by their content, or by the object that has
         the note.
@@ -135,10 +139,10 @@ class ReceiptFinder:
         receipts: list[FoundReceipt] = []
         for target, text in self._repository.notes(NOTES):
             target_ids = (target, f"tree-{target}")
-            is_attached = not ids.isdisjoint(target_ids)
+            is_attached = any(name in ids for name in target_ids)
 
             def is_wanted(receipt: Receipt, is_attached: bool = is_attached) -> bool:
-                is_about_ids = is_attached or not ids.isdisjoint(ids_of(receipt))
+                is_about_ids = is_attached or any(name in ids for name in ids_of(receipt))
                 return is_about_ids and keep(receipt)
 
             for line in text.split(b"\n")[:RECEIPTS_PER_NOTE]:
@@ -146,26 +150,18 @@ class ReceiptFinder:
                     continue
                 receipt = self._read(line, "", f"refs/notes/{NOTES} on {target[:12]}", is_wanted)
                 if receipt is not None and (is_attached or receipt.receipt is not None):
-                    content = receipt.receipt and self._without_copies(receipt.receipt)
-                    named_ids = receipt.ids or target_ids
-                    receipts.append(replace(receipt, receipt=content, bundled=False, ids=named_ids))
+                    content = receipt.receipt and self._shared.without_copies(receipt.receipt)
+                    attached_to = () if receipt.ids else target_ids
+                    receipts.append(
+                        replace(receipt, receipt=content, bundled=False, attached_to=attached_to)
+                    )
         return receipts
-
-    def _without_copies(self, receipt: Receipt) -> Receipt:
-        """The receipt of a note as far as it is looked at: its bundle's files are not here, and
-        equal rubrics and definitions are in memory once.
-        """
-        definitions = self._definitions.setdefault(
-            tuple(receipt.definitions.items()), receipt.definitions
-        )
-        rubrics = self._rubrics.setdefault(receipt.rubrics, receipt.rubrics)
-        return replace(receipt, files={}, definitions=definitions, rubrics=rubrics)
 
     def _bundled(self, entry: RunEntry, store: _WorktreeRuns) -> FoundReceipt | None:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
         place = f"{store.worktree}/{entry.bundle}" if store.worktree else entry.bundle
         ids = (*ids_of(entry), entry.key)
-        unread = FoundReceipt(entry.run_id, place, None, ids=ids, worktree=store.worktree)
+        unread = FoundReceipt(entry.run_id, place, None, attached_to=ids, worktree=store.worktree)
         foreign = store.bundles.provenance.foreign(entry.key, entry.run_id)
         if foreign:
             return replace(unread, problem=foreign)
@@ -183,7 +179,7 @@ class ReceiptFinder:
         if receipt.receipt is not None:
             problem = contradiction(receipt.receipt, documents.document, documents.digests)
         if problem:
-            return replace(receipt, problem=problem, ids=ids, worktree=store.worktree)
+            return replace(receipt, problem=problem, attached_to=ids, worktree=store.worktree)
         return replace(receipt, worktree=store.worktree)
 
     def _read(
@@ -202,9 +198,50 @@ class ReceiptFinder:
         checked = signatures.check_signature(data, signature, self._allowed.content, self._signing)
         if checked.state == "unlisted":
             checked = replace(checked, why=f"{checked.why} ({self._allowed.source})")
-        return FoundReceipt(
-            signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt)
+        return FoundReceipt(signed.receipt.run_id, place, signed.receipt, checked)
+
+
+class _SharedValues:
+    """Values that many receipts have alike, in memory once."""
+
+    def __init__(self) -> None:
+        self._values: dict[Any, Any] = {}
+        self._mappings: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+
+    def without_copies(self, receipt: Receipt) -> Receipt:
+        """The receipt of a note as far as it is looked at: its bundle's files are not here, nor the
+        parts of the summary that it vouches for.
+        """
+        return replace(
+            receipt,
+            before=sys.intern(receipt.before),
+            after=sys.intern(receipt.after),
+            base_commit=sys.intern(receipt.base_commit),
+            head_commit=sys.intern(receipt.head_commit),
+            patch_id=sys.intern(receipt.patch_id),
+            range_patch_id=sys.intern(receipt.range_patch_id),
+            trusted_revision=sys.intern(receipt.trusted_revision),
+            definitions=self._share_mapping(receipt.definitions),
+            rubrics=self._share(receipt.rubrics),
+            questions=self._share_mapping(receipt.questions),
+            versions=self._share_mapping(receipt.versions),
+            unasked=self._share(receipt.unasked),
+            cache=self._share(receipt.cache),
+            signer=self._share(receipt.signer),
+            key="",
+            votes="",
+            findings="",
+            summary="",
+            files={},
+            cost=Cost(),
         )
+
+    def _share(self, value: T) -> T:
+        shared: T = self._values.setdefault(value, value)
+        return shared
+
+    def _share_mapping(self, texts: dict[str, str]) -> dict[str, str]:
+        return self._mappings.setdefault(tuple(texts.items()), texts)
 
 
 def _runs_of(repository: Repository, root: Path, worktree: str, now: datetime) -> _WorktreeRuns:

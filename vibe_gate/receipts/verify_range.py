@@ -12,7 +12,7 @@ brings was in some review. Changes nothing but the records: it settles what git 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, cached_property
@@ -45,7 +45,6 @@ from vibe_gate.receipts.commit_status import (
     author_addresses,
     decide_commit,
     identity_of,
-    ids_of,
     match_of,
 )
 from vibe_gate.receipts.earlier_commits import EarlierForms, EarlierReview, reviews_before
@@ -267,6 +266,29 @@ class History(Struct, frozen=True):
         return cuts
 
 
+class _RangeIds(Container[str]):
+    """The ids (`object_ids`) by which receipts are about a commit of a range, or all of it.
+
+    Not those of two trees: whatever has one also has that of the tree after.
+    """
+
+    def __init__(self, identities: Iterable[ChangeIdentity], range_change: Change) -> None:
+        self._commits = {range_change.head_commit}
+        self._trees = {range_change.after}
+        self._patch_ids = {range_change.patch_id, range_change.range_patch_id}
+        for identity in identities:
+            self._commits.add(identity.commit)
+            self._trees.add(identity.after)
+            self._patch_ids.add(identity.patch_id)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str) or not name:
+            return False
+        if name in self._commits or name in self._patch_ids:
+            return True
+        return name.startswith("tree-") and name.removeprefix("tree-") in self._trees
+
+
 class _Reviews(Struct, frozen=True):
     """What receipts say of one commit."""
 
@@ -321,17 +343,22 @@ class _Verifier:
         self._authorship = Authorship(repository, {}, state, now)
         self._advising = self._advising_criteria(state.labels.all())
         oldest_first = tuple(reversed(span.commits))
-        parents = {name: repository.parents(name) for name in oldest_first}
+        parents = {name: tuple(repository.parents(name)) for name in oldest_first}
         self._history = History.of(parents, span.base)
+        self._authors: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Addresses, in memory once."""
         self._identities = self._read_identities(oldest_first)
         self._trees = {span.base: self._range_change.before}
         for name, identity in self._identities.items():
             self._trees[name] = identity.after
         self._commits_by_tree = {tree: name for name, tree in self._trees.items()}
+        self._ids = _RangeIds(self._identities.values(), self._range_change)
         self._receipts_by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
+        """By each of `_ids` that they are about."""
         self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
-        """By commit, the segments that it is part of, each with a receipt about it."""
-
+        """By commit, the segments that it is part of, each with a receipt about it that does not
+        name the very commit or its trees.
+        """
         self._requirements: dict[tuple[str, ...], Requirements] = {}
         self._review_options = self._options_of_reviews(span)
 
@@ -368,10 +395,7 @@ class _Verifier:
 
     def verify_newest_first(self) -> Iterator[tuple[ChangeIdentity, CommitStatus]]:
         """Each commit with its status."""
-        ids = set(ids_of(self._range_change))
-        for identity in self._identities.values():
-            ids.update(identity.ids)
-        self._sort(self._find(ids))
+        self._sort(self._find(self._ids))
         newest_first = list(reversed(self._identities))
         if not self._has_reviews_of_ranges():
             for review in self._read_reviews(newest_first):
@@ -400,7 +424,7 @@ class _Verifier:
             for name in portion:
                 yield self._reviews(name, changes.get(name))
 
-    def _find(self, ids: Set[str]) -> list[FoundReceipt]:
+    def _find(self, ids: Container[str]) -> list[FoundReceipt]:
         """Every receipt about one of these (`object_ids`)."""
         receipts = self.finder.bundled(ids)
         if self._request.notes:
@@ -413,10 +437,12 @@ class _Verifier:
         """
         for receipt in receipts:
             for name in receipt.ids:
-                self._receipts_by_id[name].append(receipt)
+                if name in self._ids:
+                    self._receipts_by_id[name].append(receipt)
             for segment in self._segments(receipt):
                 for commit in segment.commits:
-                    self._parts[commit].append((segment, receipt))
+                    if _match(self._identities[commit], receipt) not in ("commit", "tree"):
+                        self._parts[commit].append((segment, receipt))
 
     def _segments(self, candidate: FoundReceipt) -> set[Segment]:
         """The segments whose ends have the receipt's trees, or that make the very change that it is
@@ -529,12 +555,13 @@ class _Verifier:
         before = self._repository.tree_of(self._repository.first_parent(name))
         after = self._repository.tree_of(name)
         commit = self._repository.commit(name)
+        authors = author_addresses((commit,))
         return ChangeIdentity(
             commit=name,
             before=before,
             after=after,
             patch_id=patch_id,
-            authors=author_addresses((commit,)),
+            authors=self._authors.setdefault(authors, authors),
             title=self._redact(commit.message.partition("\n")[0]),
         )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vibe_gate.domain.document import plain
@@ -78,15 +78,20 @@ def _rules_line(verification: Verification) -> str:
 
 
 def build_verify_document(verification: Verification) -> dict[str, Any]:
-    """The same as one JSON document."""
+    """The same as a JSON document, but for its `commits` (`build_commit_rows`)."""
     return {
         "exit_code": verification.exit_code,
         "trusted": verification.trusted,
         "signers": verification.signers or None,
         "strict": verification.strict,
         "remark": safe(verification.remark) or None,
-        "commits": [_commit(identity, status) for identity, status in verification.commits],
     }
+
+
+def build_commit_rows(verification: Verification) -> Iterator[dict[str, Any]]:
+    """The document's `commits`, each made when it is wanted."""
+    for identity, status in verification.commits:
+        yield _commit(identity, status)
 
 
 def _commit_lines(identity: ChangeIdentity, status: CommitStatus) -> list[str]:

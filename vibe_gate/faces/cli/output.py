@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -30,6 +31,9 @@ output as Latin-1.
 
 COLUMNS = 80
 """Width of a sentence on a terminal, if that is not narrower."""
+
+_ROWS_AT_ONCE = 500
+"""Of a document, that are made and written together."""
 
 STDOUT = "-"
 """The FILE of an option that is printed to stdout instead."""
@@ -107,6 +111,26 @@ def emit_result(
     else:
         emit_lines(*lines)
     return exit_code
+
+
+def emit_with_rows(
+    document: Mapping[str, object], name: str, rows: Iterable[Mapping[str, object]]
+) -> None:
+    """Write the document with a last member more, the list `name` of these rows. StorageError.
+
+    A hundred thousand rows are some hundred megabytes as one text: they are written a portion at a
+    time.
+    """
+    empty_document = json.dumps({"schema": 1, **document, name: []}, indent=2)
+    emit(empty_document.removesuffix("]\n}"))
+    row_texts = (textwrap.indent(json.dumps(row, indent=2), "    ") for row in rows)
+    end = "]\n}\n"
+    separator = "\n"
+    while portion := [*islice(row_texts, _ROWS_AT_ONCE)]:
+        emit(separator + ",\n".join(portion))
+        separator = ",\n"
+        end = "\n  ]\n}\n"
+    emit(end)
 
 
 def emit_lines(*lines: str) -> None:

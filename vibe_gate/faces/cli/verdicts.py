@@ -18,7 +18,7 @@ from vibe_gate.faces.cli.label import (
     label_waived,
     parse_waived_label,
 )
-from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_repository_here
+from vibe_gate.faces.cli.output import emit_lines, emit_with_rows, now, open_repository_here
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.revision_advice import advising
 from vibe_gate.gate.waive import WaiverAsked, override, remove_override, suppress
@@ -57,12 +57,12 @@ def _verify(arguments: VerifyArguments) -> int:
         verification = verify_commits(
             request, start=Path.cwd(), environment=environment, now=now(), show=show
         )
-    return emit_result(
-        verified.build_verify_document(verification),
-        verified.render_verify_totals(verification),
-        verification.exit_code,
-        as_json=arguments.as_json,
-    )
+    if arguments.as_json:
+        rows = verified.build_commit_rows(verification)
+        emit_with_rows(verified.build_verify_document(verification), "commits", rows)
+    else:
+        emit_lines(*verified.render_verify_totals(verification))
+    return verification.exit_code
 
 
 def _show_status(identity: ChangeIdentity, status: CommitStatus) -> None:
