@@ -69,8 +69,8 @@ def ask(
 
 def places(result: CheckResult) -> list[tuple[str, int]]:
     """Where the findings point."""
-    found_entries = []
+    lines = []
     for finding in result.findings:
         for place in finding.places:
-            found_entries += [(place.path, line) for line in range(place.line, place.end_line + 1)]
-    return found_entries
+            lines += [(place.path, line) for line in range(place.line, place.end_line + 1)]
+    return lines

@@ -45,17 +45,17 @@ def ended_fields(output: str, code: int | None = 1, **fields: Any) -> dict[str, 
 def test_a_command_passes_with_exit_code_zero_and_no_changed_file(
     run: CommandRun, outcome: str, reason: str
 ) -> None:
-    asked_entries: list[tuple[tuple[str, ...], float]] = []
+    calls: list[tuple[tuple[str, ...], float]] = []
 
     def answer(argv: tuple[str, ...], timeout_s: float, side: str) -> CommandRun:
-        asked_entries.append((argv, timeout_s))
+        calls.append((argv, timeout_s))
         return run
 
     result = ask(
         "command", added("a", b"x"), command=("ruff", "check", "."), run_command=answer, timeout_s=7
     )
     assert (result.outcome, result.reason) == (outcome, reason)
-    assert asked_entries == [(("ruff", "check", "."), 7.0)]
+    assert calls == [(("ruff", "check", "."), 7.0)]
 
 
 def test_a_command_is_not_run_if_its_paths_do_not_change() -> None:
@@ -221,11 +221,11 @@ def test_the_output_of_known_tools_is_read(
     name: str, form: OutputForm, expected: list[str]
 ) -> None:
     output = (OUTPUTS / name).read_text()
-    said_remarks = remarks(output, form)
-    assert remarks(output) == said_remarks
+    output_remarks = remarks(output, form)
+    assert remarks(output) == output_remarks
     assert remarks(output, "none") == []
-    assert len(said_remarks) == len(expected)
-    for remark, start in zip(said_remarks, expected, strict=True):
+    assert len(output_remarks) == len(expected)
+    for remark, start in zip(output_remarks, expected, strict=True):
         assert f"{remark.path}:{remark.line} {remark.message}".startswith(start)
 
 
@@ -288,8 +288,8 @@ E501 = "a.py:1:80: E501 line too long (84 > 79 characters)"
 
 def sarif(rule: str, text: str) -> str:
     place = '{"artifactLocation": {"uri": "a.py"}, "region": {"startLine": 1}}'
-    found_text = f'{{"ruleId": "{rule}", "message": {{"text": "{text}"}}, "locations": [{{"physicalLocation": {place}}}]}}'
-    return f'{{"runs": [{{"results": [{found_text}]}}]}}'
+    result = f'{{"ruleId": "{rule}", "message": {{"text": "{text}"}}, "locations": [{{"physicalLocation": {place}}}]}}'
+    return f'{{"runs": [{{"results": [{result}]}}]}}'
 
 
 @pytest.mark.parametrize(

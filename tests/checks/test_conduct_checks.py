@@ -105,28 +105,28 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
     ends = {"fix": Ended(status="interrupted", detail="killed"), "fix-b": Ended()}
     for node in ("fix", "fix", "fix-b", "judge"):
         turn = run.turn(node)
-        for tool, said_text in (
+        for tool, output in (
             ("Bash", [{"type": "text", "text": f"ERROR in {node}\nline 2"}]),
             ("Read", "ERROR"),
         ):
-            turn.event({"type": "message", "role": "tool", "tool": tool, "result": said_text})
+            turn.event({"type": "message", "role": "tool", "tool": tool, "result": output})
         turn.hook({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1"})
         turn.seal(ends.get(node, Ended()))
     read = conduct_of_stages(
         read_bundle(run.directory), {"fix": "fix", "fix-b": "fix", "gone": "gone"}
     )
-    assert [(read_entry.name, len(read_entry.calls), read_entry.usd, read_entry.superseded) for read_entry in read] == [
+    assert [(conduct.name, len(conduct.calls), conduct.usd, conduct.superseded) for conduct in read] == [
         ("fix, cut off", 1, 0.0125, True), ("fix", 1, 0.0125, True), ("fix-b", 1, 0.0125, False),
         ("gone", 0, None, False),
     ]  # fmt: skip
     first = ["ERROR in fix", "line 2"]
-    assert [list(read_entry.log()) for read_entry in read] == [
+    assert [list(conduct.log()) for conduct in read] == [
         first,
         first,
         ["ERROR in fix-b", "line 2"],
         [],
     ]
-    assert [(read_entry.unread or read_entry.lacks) for read_entry in read[1:]] == [
+    assert [(conduct.unread or conduct.lacks) for conduct in read[1:]] == [
         "no PreToolUse toolu_1, cut off: killed", "no PreToolUse toolu_1", "its turn was not recorded"
     ]  # fmt: skip
     assert describe_capture_gaps(read_bundle(run.directory)).startswith(

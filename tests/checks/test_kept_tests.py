@@ -409,8 +409,8 @@ def test_a_file_full_of_skips_is_counted_and_the_first_hundred_places_named() ->
 def removal(*names: str, before: tuple[str, ...] = tuple("abcdefgh")) -> CheckResult:
     """The answer about a file of tests from which these are gone."""
     texts = {name: f"def test_{name}():\n    assert 1\n" for name in before}
-    kept_texts = [text for name, text in texts.items() if name not in names]
-    old, new = "".join(texts.values()).encode(), "".join(kept_texts).encode()
+    remaining_texts = [text for name, text in texts.items() if name not in names]
+    old, new = "".join(texts.values()).encode(), "".join(remaining_texts).encode()
     return ask("no-deleted-tests", file_change("test_a.py", old, new))
 
 

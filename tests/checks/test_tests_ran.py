@@ -61,9 +61,9 @@ def test_it_says_what_the_record_shows_and_nothing_that_it_cannot(session_record
 
 
 def test_words_of_one_s_own_name_what_runs_the_tests():
-    made_record = record("make site")
-    assert ask("tests-ran", FILE, record=made_record).outcome == "fail"
-    assert ask("tests-ran", FILE, record=made_record, commands=["make site"]).outcome == "pass"
+    site_record = record("make site")
+    assert ask("tests-ran", FILE, record=site_record).outcome == "fail"
+    assert ask("tests-ran", FILE, record=site_record, commands=["make site"]).outcome == "pass"
     assert ask("tests-ran", FILE, record=record("pytest"), commands=["make"]).outcome == "fail"
 
 

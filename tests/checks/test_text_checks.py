@@ -258,9 +258,9 @@ def test_many_notices_are_counted_and_a_secret_behind_them_keeps_its_line() -> N
     result = ask("no-secrets", added("a", example * 1_200 + TOKEN))
     assert result.reason.startswith("1 secret: a. 1 notice: a.")
     assert [finding.line for finding in result.findings] == [1_201, 1]
-    whole_answer = ask("no-secrets", added("a", different_keys(60)))
-    assert len(whole_answer.findings) == 60
-    assert "Only" not in whole_answer.reason
+    full_result = ask("no-secrets", added("a", different_keys(60)))
+    assert len(full_result.findings) == 60
+    assert "Only" not in full_result.reason
 
 
 def test_a_secret_at_several_places_is_one_finding_with_all_of_them() -> None:
@@ -497,9 +497,9 @@ def test_no_more_characters_are_told_than_are_of_use() -> None:
 
 
 def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
-    named_result = added("a\u202egpj.exe", b"x\n")
+    misnamed = added("a\u202egpj.exe", b"x\n")
     hidden = added("b.py", b"\0\xff\n" + "a\u200bb".encode() + b"\n")
-    result = ask("no-invisible-unicode", named_result, hidden)
+    result = ask("no-invisible-unicode", misnamed, hidden)
     assert [finding.message.partition(" ")[0] for finding in result.findings] == ["The", "Contains"]
     assert places(result) == [('"a\\342\\200\\256gpj.exe"', 0), ("b.py", 2)]
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in result.findings[0].message

@@ -76,12 +76,12 @@ def deleted(path: str | bytes, before: bytes) -> FileDiff:
 
 def change(*files: FileDiff, kind: ChangeKind = "commit") -> Change:
     """A change of these files; its ids are made up, but stay the same for the same files."""
-    told_text = hashlib.sha1(
+    digest = hashlib.sha1(
         repr(files).encode("utf-8", "surrogateescape"), usedforsecurity=False
     ).hexdigest()
     return Change(
-        kind=kind, before="1" * 40, after=told_text, base_commit="2" * 40, head_commit="3" * 40,
-        patch_id=told_text, range_patch_id=told_text, files=files,
+        kind=kind, before="1" * 40, after=digest, base_commit="2" * 40, head_commit="3" * 40,
+        patch_id=digest, range_patch_id=digest, files=files,
     )  # fmt: skip
 
 

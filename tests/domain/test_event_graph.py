@@ -112,9 +112,9 @@ def test_a_node_holds_its_configuration_and_how_its_last_turn_ended() -> None:
 def test_a_graph_holds_the_verdict_when_it_says_what_its_rubrics_came_to() -> None:
     data = {"outcome": "fail", "exit_code": 1}
     assert "verdict" not in fold_events(events(("verdict.decided", None, data))).to_json()
-    whole_data = data | {"rubrics": {"quality": "fail"}}
-    graph = fold_events(events(("verdict.decided", None, whole_data)))
-    assert json.loads(graph.to_json())["verdict"] == whole_data
+    verdict = data | {"rubrics": {"quality": "fail"}}
+    graph = fold_events(events(("verdict.decided", None, verdict)))
+    assert json.loads(graph.to_json())["verdict"] == verdict
 
 
 @pytest.mark.parametrize("config", ["model", [], {"tools": "Read"}, {"max_turns": "many"}])
@@ -133,10 +133,10 @@ def test_a_cost_that_is_none_is_left_out(usd: object) -> None:
 
 
 def test_events_of_a_later_version_change_nothing() -> None:
-    known_entries = ("node.added", "a", {"kind": "stage"})
+    node_added = ("node.added", "a", {"kind": "stage"})
     assert fold_events(
-        events(known_entries, ("node.painted", "a", {"colour": "red"}), ("run.moved", None, {}))
-    ).nodes == (fold_events(events(known_entries)).nodes)
+        events(node_added, ("node.painted", "a", {"colour": "red"}), ("run.moved", None, {}))
+    ).nodes == (fold_events(events(node_added)).nodes)
 
 
 _NODE = st.sampled_from(["a", "b", "c", "d"])

@@ -31,7 +31,7 @@ def test_what_hides_is_shown_by_its_number(text: str, visible: str) -> None:
 
 
 def test_a_sentence_ends_with_one_mark() -> None:
-    given_names = (
+    texts = (
         "it hides",
         "it hides.",
         "who calls? ",
@@ -40,16 +40,16 @@ def test_a_sentence_ends_with_one_mark() -> None:
         "cut…",
         " ",
     )
-    assert [escape.end_sentence(text) for text in given_names] == [
+    assert [escape.end_sentence(text) for text in texts] == [
         "it hides.", "it hides.", "who calls?", 'it says "no."', "call (it).", "cut…", "",
     ]  # fmt: skip
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_escaped_text_hides_nothing_and_can_be_encoded(text: str) -> None:
-    shown_text = escape.show_text(text)
-    assert invisible(shown_text) == []
-    assert shown_text.encode("utf-8").decode("utf-8") == shown_text
+    escaped = escape.show_text(text)
+    assert invisible(escaped) == []
+    assert escaped.encode("utf-8").decode("utf-8") == escaped
 
 
 @given(st.text())

@@ -23,15 +23,15 @@ def test_every_sign_of_an_agent_has_a_source_and_the_day_it_was_read():
 
 
 def test_the_page_names_every_variable_and_trailer_that_is_a_sign():
-    said_text = PAGE.read_text().lower()
+    page_text = PAGE.read_text().lower()
     names = [f"{sign.text}={sign.value}" if sign.value else sign.text for sign in VARIABLES]
     assert [
         name
         for name in (*names, *(sign.text for sign in TRAILERS))
-        if f"`{name}`".lower() not in said_text
+        if f"`{name}`".lower() not in page_text
     ] == []
     assert [
-        sign.agent for sign in (*VARIABLES, *ADDRESSES) if sign.agent.lower() not in said_text
+        sign.agent for sign in (*VARIABLES, *ADDRESSES) if sign.agent.lower() not in page_text
     ] == []
 
 

@@ -37,9 +37,9 @@ def test_matches_rise_and_are_equal_lines_however_the_text_was_changed():
         new = [line for line in old if chance.random() > 0.2]
         for _ in range(5):
             new.insert(chance.randrange(len(new) + 1), chance.randrange(12))
-        found_rows = [(at, to) for to, at in enumerate(match_lines(old, new)) if at >= 0]
-        assert [at for at, _ in found_rows] == sorted({at for at, _ in found_rows})
-        assert all(old[at] == new[to] for at, to in found_rows)
+        pairs = [(at, to) for to, at in enumerate(match_lines(old, new)) if at >= 0]
+        assert [at for at, _ in pairs] == sorted({at for at, _ in pairs})
+        assert all(old[at] == new[to] for at, to in pairs)
 
 
 BLOCK = ["def moved(one):", "    value = compute(one)", "    return value + 1"]

@@ -23,19 +23,18 @@ names = st.binary(max_size=60).filter(lambda raw: b"\0" not in raw)
 @example(b"\xed\xa0\x80")
 @example(b"\xf0\x9f\x98\x80\xff7")
 def test_any_name_of_git_comes_back_from_what_is_shown(raw: bytes) -> None:
-    held_text = paths.decode(raw)
-    assert paths.encode(held_text) == raw
-    assert paths.encode(paths.unquote(paths.quote(held_text))) == raw
+    path = paths.decode(raw)
+    assert paths.encode(path) == raw
+    assert paths.encode(paths.unquote(paths.quote(path))) == raw
 
 
 @given(names)
 def test_what_is_shown_is_safe_for_json_terminals_and_utf8(raw: bytes) -> None:
-    shown_text = paths.quote(paths.decode(raw))
-    assert json.loads(json.dumps(shown_text)) == shown_text
-    assert shown_text.encode("utf-8").decode("utf-8") == shown_text
+    quoted = paths.quote(paths.decode(raw))
+    assert json.loads(json.dumps(quoted)) == quoted
+    assert quoted.encode("utf-8").decode("utf-8") == quoted
     assert not any(
-        unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-        for char in shown_text
+        unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for char in quoted
     )
 
 
@@ -46,10 +45,10 @@ def test_anything_can_be_unquoted_though_a_model_wrote_it(text: str) -> None:
 
 @pytest.mark.parametrize("path", ["\ud800", "a\udfffb", '"\udbff"', "\udc80\ud800"])
 def test_a_lone_surrogate_out_of_json_is_shown_as_bytes(path: str) -> None:
-    shown_text = paths.quote(path)
-    assert shown_text.isascii()
+    quoted = paths.quote(path)
+    assert quoted.isascii()
     assert paths.encode(paths.unquote(path)) == path.strip('"').encode("utf-8", "surrogatepass")
-    assert paths.quote(paths.unquote(shown_text)) == shown_text
+    assert paths.quote(paths.unquote(quoted)) == quoted
 
 
 @pytest.mark.parametrize(

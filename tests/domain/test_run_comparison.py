@@ -133,10 +133,10 @@ def with_stage(**fields: Any) -> dict[str, Any]:
 def test_what_differs_is_shown_and_the_exit_code_is_about_the_outcome(changes, rows, exit_code):
     comparison = compare_with_repeat(RUN, replace(RUN, run_id="run-2", **changes))
     assert comparison.exit_code == exit_code
-    first, second, *other_entries = render_comparison(comparison)
+    first, second, *further_lines = render_comparison(comparison)
     assert (first, second) == ("repeat    run-2", "of        run-1 (fix)")
-    assert other_entries[: len(rows)] == rows
-    assert other_entries[len(rows)].startswith("cost      ")
+    assert further_lines[: len(rows)] == rows
+    assert further_lines[len(rows)].startswith("cost      ")
     assert comparison.is_same is rows[0].startswith("the same")
 
 

@@ -91,9 +91,9 @@ def test_the_latest_run_that_decides_it_says_what_became_of_the_tests(commands, 
 
 def test_of_some_files_only_their_writes_count():
     writes = (write(10, path="a.py"), write(40, path="README.md"))
-    whole_record = record(command("pytest", 20, 21), writes=writes)
-    assert judge_tests(whole_record).state == "before"
-    assert judge_tests(whole_record.about_files({"a.py"})).state == "passed"
+    session_record = record(command("pytest", 20, 21), writes=writes)
+    assert judge_tests(session_record).state == "before"
+    assert judge_tests(session_record.about_files({"a.py"})).state == "passed"
 
 
 def test_a_line_that_was_cut_decides_nothing():

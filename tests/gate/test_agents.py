@@ -100,11 +100,11 @@ def test_a_workflow_brings_the_files_that_it_names_and_each_counts_as_read() -> 
         ("py", b"pass\n", ()),
     ]
     assert [path for path, _ in gate.digests] == sorted(files)
-    shown_document = tomllib.loads(effective_toml(gate))
-    assert shown_document["workflows"]["py"]["python"] == ".vibe-gate/workflows/py.py"
+    effective = tomllib.loads(effective_toml(gate))
+    assert effective["workflows"]["py"]["python"] == ".vibe-gate/workflows/py.py"
     assert (
-        shown_document["agents"]["fixer"] | {"isolation": "clone", "max_turns": 20}
-        == shown_document["agents"]["fixer"]
+        effective["agents"]["fixer"] | {"isolation": "clone", "max_turns": 20}
+        == effective["agents"]["fixer"]
     )
 
 

@@ -63,8 +63,8 @@ def test_every_mistake_in_a_baseline_is_named_at_its_line() -> None:
             "baseline/z.toml": "a",
         }
     )
-    found_values = [str(mistake).partition("baseline/")[2] for mistake in find_mistakes(tree)]
-    assert found_values == [
+    mistakes = [str(mistake).partition("baseline/")[2] for mistake in find_mistakes(tree)]
+    assert mistakes == [
         'quality.toml:4: digest: must be a sha-256 in hexadecimal, not "5f"',
         'quality.toml:12: criterion[0].clean (id "a"): must be at least 0, not -1',
         'quality.toml:17: criterion[0].flip (id "a"): unknown key; did you mean "flips"?',
@@ -84,11 +84,11 @@ def test_what_a_baseline_says_can_be_shown_and_paid_for() -> None:
     for key in ("model", "cli", "created_at"):
         wrong = re.sub(f'^{key} = ".*"', rf'{key} = "m\\u001b[31m\\u202e"', wrong, flags=re.M)
     wrong = wrong.replace("template = 7", "template = 99999999")
-    found_values = [
+    mistakes = [
         str(mistake).partition(".toml:")[2]
         for mistake in find_mistakes(text_tree({"baseline/quality.toml": wrong}))
     ]
-    assert [value.partition(" (id")[0].partition(", not")[0] for value in found_values] == [
+    assert [value.partition(" (id")[0].partition(", not")[0] for value in mistakes] == [
         r'5: model: "m\033[31m\342\200\256" is not the name of a language model',
         "6: template: must be at most 10000",
         r'7: cli: "m\033[31m\342\200\256" cannot be shown as it is',

@@ -67,14 +67,14 @@ def mistakes(tree: DefinitionTree) -> list[str]:
 
 def models(model: type = GateFile) -> set[type]:
     """A model and all models that its fields hold."""
-    found_entries = {model}
+    all_models = {model}
     pending: list[object] = list(keys_of(model).values())
     while pending:
         annotation = pending.pop()
         pending += get_args(annotation)
         if hasattr(annotation, "__struct_fields__"):
-            found_entries |= models(annotation)
-    return found_entries
+            all_models |= models(annotation)
+    return all_models
 
 
 def keys(model: type) -> list[str]:
@@ -196,15 +196,15 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake() -> None:
 def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
     name = "paym\x1b[31ments"
     files = {f"rubrics/{name}.toml": RUBRIC, "gate.toml": 'schema = 1\nrubrics = ["payments"]\n'}
-    found_mistakes = mistakes(text_tree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
-    assert len(found_mistakes) == 4
-    assert all(line.isprintable() for line in found_mistakes)
+    lines = mistakes(text_tree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
+    assert len(lines) == 4
+    assert all(line.isprintable() for line in lines)
 
 
 def test_the_line_of_a_key_is_found_past_strings_comments_and_arrays() -> None:
     d = ("b]", "c", "d")
     text = 'a = """\n[b] = 1\n"""\n["b]".c] # [d]\n"\\u0064" = [ # ]\n "[", 2,\n\n { e = 1 }]\n[[f]]\n[[f]]\ng.h=1'
-    wanted_fields = {
+    lines_by_location = {
         ("a",): 1,
         d: 5,
         (*d, 1): 6,
@@ -213,23 +213,25 @@ def test_the_line_of_a_key_is_found_past_strings_comments_and_arrays() -> None:
         ("f", 1, "g", "h"): 11,
         ("f", 1, "x"): 10,
     }
-    assert {location: line_of(text, location) for location in wanted_fields} == wanted_fields
+    assert {
+        location: line_of(text, location) for location in lines_by_location
+    } == lines_by_location
 
 
 @pytest.mark.slow
 def test_a_flood_of_mistakes_is_cut() -> None:
     flood = "schema = 1\n" + "".join(f"key{number} = 1\n" for number in range(20_000))
-    found_mistakes = mistakes(text_tree({"gate.toml": flood}))
-    assert len(found_mistakes) == 51
-    assert found_mistakes[-1] == ".vibe-gate/gate.toml:51: and more mistakes like these"
+    lines = mistakes(text_tree({"gate.toml": flood}))
+    assert len(lines) == 51
+    assert lines[-1] == ".vibe-gate/gate.toml:51: and more mistakes like these"
 
 
 def option(check: str, options: str) -> list[str]:
     text = f'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "check"\ncheck = "{check}"\noptions = {options}\n'
     start = ".vibe-gate/rubrics/q.toml:7: criterion[0].options"
-    found_mistakes = mistakes(text_tree({"rubrics/q.toml": text}))
-    assert all(line.startswith(start) for line in found_mistakes), found_mistakes
-    return [line.removeprefix(start) for line in found_mistakes]
+    lines = mistakes(text_tree({"rubrics/q.toml": text}))
+    assert all(line.startswith(start) for line in lines), lines
+    return [line.removeprefix(start) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -256,9 +258,9 @@ def test_options_of_a_check_are_as_strict_as_the_rest(
 
 
 def test_a_regular_expression_that_does_not_compile_is_a_mistake() -> None:
-    (found_value,) = option("forbidden-pattern", '{ pattern = "(" }')
-    assert found_value.startswith('.pattern (id "a"): ')
-    assert paths.is_plain(found_value)
+    (mistake,) = option("forbidden-pattern", '{ pattern = "(" }')
+    assert mistake.startswith('.pattern (id "a"): ')
+    assert paths.is_plain(mistake)
 
 
 def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> None:
@@ -317,10 +319,10 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
 def test_the_effective_gate_gives_a_rubric_whose_models_take_turns_no_other() -> None:
     gate = built_in_gate(FileTree())
     turns = replace(gate.rubrics[0], models=("a", "b"))
-    (shown_text,) = tomllib.loads(effective_toml(replace(gate, rubrics=(turns,))))[
+    (effective_rubric,) = tomllib.loads(effective_toml(replace(gate, rubrics=(turns,))))[
         "rubric"
     ].values()
-    assert read(Rubric, shown_text).models == ("a", "b")
+    assert read(Rubric, effective_rubric).models == ("a", "b")
 
 
 def test_the_effective_gate_names_every_setting() -> None:
@@ -349,11 +351,9 @@ def test_the_effective_gate_shows_nothing_invisible_and_means_the_same() -> None
     )
     gate = load_gate(text_tree({"rubrics/q.toml": text}), revision="worktree", origin="trusted")
     assert gate is not None
-    shown_effective_toml = effective_toml(gate)
-    assert all(paths.is_plain(line) for line in shown_effective_toml.split("\n"))
-    assert (
-        tomllib.loads(shown_effective_toml)["rubric"]["q"]["criterion"][0]["question"] == question
-    )
+    effective = effective_toml(gate)
+    assert all(paths.is_plain(line) for line in effective.split("\n"))
+    assert tomllib.loads(effective)["rubric"]["q"]["criterion"][0]["question"] == question
 
 
 def starter_tree(texts: dict[str, str]) -> FileTree:
@@ -389,18 +389,18 @@ def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
         gate["store"],
         gate["budget"]["per_day_usd"],
     )
-    shown_result = read(GateFile, gate)
-    assert shown_result == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
+    gate_file = read(GateFile, gate)
+    assert gate_file == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
 
 
 def test_a_question_that_must_be_proven_where_no_test_is_run_is_an_oddity() -> None:
-    asked_text = 'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\nproof = "required"\n'
+    rubric_text = 'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\nproof = "required"\n'
     gate = 'schema = 1\nrubrics = ["q"]\n'
-    [odd] = find_warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": asked_text}), [])
+    [odd] = find_warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": rubric_text}), [])
     assert (odd.key, odd.message) == ("criterion[0].proof", "blocks nothing: no test is run")
     assert (
         find_warnings(
-            text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked_text}), []
+            text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": rubric_text}), []
         )
         == []
     )
@@ -433,12 +433,12 @@ scalars = (
     )
 )
 MODELS = models() | models(Rubric) | models(Agent) | models(WorkflowFile)
-known_keys = st.sampled_from(sorted({key for model in MODELS for key in keys(model)}))
+KEY_NAMES = st.sampled_from(sorted({key for model in MODELS for key in keys(model)}))
 tables = st.recursive(
     scalars,
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(known_keys | st.text(max_size=8), inner, max_size=5)
+        | st.dictionaries(KEY_NAMES | st.text(max_size=8), inner, max_size=5)
     ),
     max_leaves=20,
 )
@@ -447,7 +447,7 @@ tables = st.recursive(
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
-    st.dictionaries(known_keys | st.text(max_size=8), tables, max_size=8),
+    st.dictionaries(KEY_NAMES | st.text(max_size=8), tables, max_size=8),
     st.sampled_from(["gate.toml", "rubrics/quality.toml", "agents/a.toml", "workflows/w.toml"]),
 )
 def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(
@@ -458,19 +458,19 @@ def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(
     except (TypeError, ValueError, AttributeError):
         return
     tree = text_tree({"gate.toml": "schema = 1\n", path: text.encode("utf-8", "replace")})
-    found_mistakes = mistakes(tree)
+    lines = mistakes(tree)
     for source in definition_files(tree):
         for key in source.tables:
             assert 1 <= line_of(source.text, (key,)) <= source.text.count("\n") + 1
-    assert all(paths.is_plain(line) and len(line) < 600 for line in found_mistakes)
-    assert found_mistakes or load_gate(tree, revision="", origin="trusted") is not None
+    assert all(paths.is_plain(line) and len(line) < 600 for line in lines)
+    assert lines or load_gate(tree, revision="", origin="trusted") is not None
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60))
 def test_whatever_the_bytes_are_it_is_a_gate_or_visible_mistakes(raw: bytes) -> None:
-    found_mistakes = mistakes(text_tree({"gate.toml": b"schema = 1\n" + raw}))
-    assert all(paths.is_plain(line) for line in found_mistakes)
+    lines = mistakes(text_tree({"gate.toml": b"schema = 1\n" + raw}))
+    assert all(paths.is_plain(line) for line in lines)
 
 
 def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has_no_credentials() -> (
@@ -487,7 +487,7 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         )
         return wrong[0] if wrong else ""
 
-    known_names = (
+    sound_urls = (
         "s3://b",
         "s3://b/p/q",
         "gs://b",
@@ -495,7 +495,7 @@ def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has
         "abfss://c@a.dfs.core.windows.net/p",
         "file:///srv/team",
     )
-    assert [flaw_of(url) for url in known_names] == [""] * len(known_names)
+    assert [flaw_of(url) for url in sound_urls] == [""] * len(sound_urls)
     elsewhere = (
         "http://x/y",
         "https://s3.amazonaws.com/b",

@@ -19,7 +19,7 @@ def repo(tmp_path, environ) -> Repo:
     return Repo(tmp_path / "repo", environ)
 
 
-def shown_text(repo: Repo) -> str:
+def guidance_shown_in(repo: Repo) -> str:
     """What is shown about the last commit."""
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
         change = repository.change(Selection("commit"))
@@ -39,20 +39,20 @@ def test_the_files_of_the_trusted_revision_above_what_changes_are_shown_and_the_
     repo.commit(**{"AGENTS.md": "Anything goes.\n", "a/b/AGENTS.md": "Anything.\n", "a/b/x.py": "x\n", "d/y": "y\n",
                    "new/AGENTS.md": "New rules.\n"})  # fmt: skip
     expected = "==== AGENTS.md\nRoot \x1b rules.\n\n==== a/CLAUDE.md\nRules of a.\n\n==== a/b/AGENTS.md\nRules of b."
-    assert shown_text(repo) == expected
+    assert guidance_shown_in(repo) == expected
 
 
 def test_a_gate_that_comes_with_the_change_brings_no_conventions(repo):
     repo.commit(**{"a.py": "a\n"})
     repo.commit(**GATE, **{"AGENTS.md": "Anything goes.\n"})
-    assert shown_text(repo) == ""
+    assert guidance_shown_in(repo) == ""
 
 
 def test_long_files_are_cut_and_folders_beyond_the_limit_named(repo):
     many = {f"f{n:03}/x.py": "x\n" for n in range(250)}
     repo.commit(**GATE, **{"AGENTS.md": "r" * (MAX_GUIDANCE + 7), "f000/AGENTS.md": "never shown"})
     repo.commit(**many)
-    text = shown_text(repo)
+    text = guidance_shown_in(repo)
     assert "[7 characters left out here]" in text
     assert "==== f000/AGENTS.md\n\n[11 characters left out here]" in text
     assert text.endswith("[51 folders not looked into]")

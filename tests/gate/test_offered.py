@@ -45,7 +45,7 @@ def test_a_gate_has_it_if_it_names_it_and_its_own_file_goes_first(tmp_path: Path
     )
     write(tmp_path, asked=OWN)
     gate = own_gate(tmp_path)
-    assert [criterion_entry.id for criterion_entry in gate.rubrics[0].criterion] == ["clear"]
+    assert [criterion.id for criterion in gate.rubrics[0].criterion] == ["clear"]
     assert rubric_named(gate, "asked") is gate.rubrics[0]
     with pytest.raises(UsageError, match="did you mean 'asked'"):
         rubric_named(gate, "aksed")
@@ -53,8 +53,8 @@ def test_a_gate_has_it_if_it_names_it_and_its_own_file_goes_first(tmp_path: Path
 
 def test_its_questions_are_asked_with_the_prompt_alone_and_other_criteria_stay() -> None:
     rubric = offered_rubric("asked")
-    assert {criterion_entry.needs for criterion_entry in rubric.criterion} == {"prompt"}
-    assert [criterion_entry.id for criterion_entry in rubric.criterion if criterion_entry.must] == [
+    assert {criterion.needs for criterion in rubric.criterion} == {"prompt"}
+    assert [criterion.id for criterion in rubric.criterion if criterion.must] == [
         "asked-for",
         "nothing-weakened",
     ]

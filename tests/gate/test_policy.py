@@ -137,8 +137,8 @@ def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_war
     line = (
         "  gate    this branch's .vibe-gate/ (not on origin/main yet; merge it to make it binding)"
     )
-    shown_result = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
-    assert (shown_result.returncode, line in shown_result.stdout.splitlines()) == (4, True)
+    review = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
+    assert (review.returncode, line in review.stdout.splitlines()) == (4, True)
     repo.write(
         ".vibe-gate/gate.toml", GATE + "[budget]\nmax_turns = 3\n"
     )  # not binding yet: a part of the adoption
@@ -148,8 +148,8 @@ def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_war
     assert reviewed(repo, "--definitions", "worktree") == (0, [])
     repo.commit("edit")
     assert reviewed(repo) == (0, [])
-    shown_result = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
-    assert (shown_result.returncode, line in shown_result.stdout.splitlines()) == (4, True)
+    review = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
+    assert (review.returncode, line in review.stdout.splitlines()) == (4, True)
     repo.write(WORKFLOW, "jobs: {}\n")  # this one called vibe-gate before: no adoption
     assert reviewed(repo)[0] == 4
 
@@ -171,8 +171,8 @@ def test_a_change_of_definitions_that_bind_needs_approval_whatever_is_named(
     repo.git("remote", "set-head", "origin", "main")
     repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_turns = 3\n")
     repo.commit("edit")
-    for named_entry in ((), ("--definitions", "worktree"), ("--definitions", old), ("--base", old)):
-        assert reviewed(repo, *named_entry)[0] == 4, named_entry
+    for options in ((), ("--definitions", "worktree"), ("--definitions", old), ("--base", old)):
+        assert reviewed(repo, *options)[0] == 4, options
 
 
 @pytest.mark.parametrize(

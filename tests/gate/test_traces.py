@@ -53,17 +53,15 @@ def record(
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
-    made_repo = Repo(tmp_path / "repo", environ)
-    made_repo.commit("Start", **{"b.py": "b\n"})
-    made_repo.commit("Change", **{"a.py": TEXT})
-    return made_repo
+    repo = Repo(tmp_path / "repo", environ)
+    repo.commit("Start", **{"b.py": "b\n"})
+    repo.commit("Change", **{"a.py": TEXT})
+    return repo
 
 
 def note(repo: Repo, *texts: Any, commit: str = "HEAD") -> None:
-    whole_text = "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
-    repo.git(
-        "notes", "--ref=agent-trace", "add", "-f", "-F", "-", commit, stdin=whole_text.encode()
-    )
+    note_text = "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
+    repo.git("notes", "--ref=agent-trace", "add", "-f", "-F", "-", commit, stdin=note_text.encode())
 
 
 def hints(repo: Repo, selection: Selection | None = None) -> tuple[str, ...]:

@@ -213,10 +213,10 @@ def test_definitions_that_do_not_parse_are_let_in_nowhere() -> None:
 
 def test_definitions_that_the_change_leaves_alone_are_not_read() -> None:
     assert criterion_of(in_force({BEFORE: gate_tree("trusted"), "after": BROKEN})) == "trusted"
-    named_in_force = in_force(
+    gate_in_force = in_force(
         {MINE: gate_tree("mine"), "after": BROKEN}, a_change(EDIT), definitions="mine"
     )
-    assert criterion_of(named_in_force) == "mine"
+    assert criterion_of(gate_in_force) == "mine"
 
 
 @pytest.mark.parametrize(

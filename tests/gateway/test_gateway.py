@@ -364,9 +364,9 @@ def test_what_does_not_recover_is_refused_within_the_time_of_the_session(
 def test_other_errors_of_the_model_pass_as_they_are_and_ask_for_no_retry():
     limit = ApiError(429, "until Monday", headers={"x-should-retry": "false"})
     with answering(ApiError(400, "no such model"), limit) as model, opened(model) as gateway:
-        for said_entry in ((400, "no such model"), (429, "until Monday")):
+        for failure in ((400, "no such model"), (429, "until Monday")):
             status, headers, raw = ask(gateway.url("judge"))
-            assert (status, message(raw), headers["x-should-retry"]) == (*said_entry, "false")
+            assert (status, message(raw), headers["x-should-retry"]) == (*failure, "false")
 
 
 @pytest.mark.parametrize("status", [404, 405, 501, 505])
@@ -462,12 +462,12 @@ def listening(context: ssl.SSLContext | None = None):
 
 def test_a_model_behind_a_proxy_is_reached_through_it():
     with listening() as port:
-        found_fields = {
+        variables = {
             "ANTHROPIC_BASE_URL": "http://model.example",
             "ANTHROPIC_API_KEY": "k",
             "http_proxy": f"http://127.0.0.1:{port}",
         }
-        with Gateway(find_upstream(found_fields), LIVE, 1.0, same_text) as gateway:
+        with Gateway(find_upstream(variables), LIVE, 1.0, same_text) as gateway:
             assert ask(gateway.url("judge"), ASK | {"stream": False})[0] == 200
             assert gateway.spent().input_tokens == 1
     assert _Proxy.requests.pop() == ("http://model.example/v1/messages?beta=true", "k")
@@ -477,17 +477,17 @@ def test_a_model_behind_a_proxy_is_reached_through_it():
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed here")
 def test_a_certificate_must_be_trusted(tmp_path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made_text = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"
+    command_text = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"
     subprocess.run(
-        [*made_text.split(), "-addext", "subjectAltName=DNS:localhost"],
+        [*command_text.split(), "-addext", "subjectAltName=DNS:localhost"],
         check=True,
         capture_output=True,
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with listening(context) as port:
-        found_fields = {"ANTHROPIC_BASE_URL": f"https://localhost:{port}", "ANTHROPIC_API_KEY": "k"}
-        with Gateway(find_upstream(found_fields), LIVE, 1.0, same_text) as gateway:
+        variables = {"ANTHROPIC_BASE_URL": f"https://localhost:{port}", "ANTHROPIC_API_KEY": "k"}
+        with Gateway(find_upstream(variables), LIVE, 1.0, same_text) as gateway:
             status, _, raw = ask(gateway.url("judge"))
             assert status == wire.REFUSED_STATUS
             assert (
@@ -495,7 +495,7 @@ def test_a_certificate_must_be_trusted(tmp_path):
             )
         assert _Proxy.requests == []
         with Gateway(
-            find_upstream(found_fields | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same_text
+            find_upstream(variables | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same_text
         ) as gateway:
             assert ask(gateway.url("judge"))[0] == 200
     assert _Proxy.requests.pop()[1] == "k"
@@ -623,13 +623,13 @@ def test_after_a_last_word_nothing_more_is_asked():
 def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceiling, requests):
     ledger = Ledger(budget)
     accounts = ledger.account("fix", ceiling), ledger.account("judge")
-    for number, (tokens, wanted_value, share) in enumerate(requests):
+    for number, (tokens, requested_tokens, share) in enumerate(requests):
         account = accounts[number % 2]
         leave = ledger.reserve(
-            account, "claude-sonnet-5", Tokens(cache_write=tokens), wanted_value, 1_024
+            account, "claude-sonnet-5", Tokens(cache_write=tokens), requested_tokens, 1_024
         )
         if leave is not None:
-            assert leave.max_tokens <= wanted_value
+            assert leave.max_tokens <= requested_tokens
             ledger.settle(
                 leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share))
             )
@@ -768,8 +768,8 @@ def test_literals_that_change_are_put_back(tmp_path):
     events = [
         json.loads(line[5:]) for line in raw.decode().splitlines() if line.startswith("data:")
     ]
-    given_text = "".join(event.get("delta", {}).get("partial_json", "") for event in events)
-    assert json.loads(given_text) == {"file_path": '/tmp/t"wo/a'}
+    input_text = "".join(event.get("delta", {}).get("partial_json", "") for event in events)
+    assert json.loads(input_text) == {"file_path": '/tmp/t"wo/a'}
 
 
 def test_no_secret_is_in_a_cassette(tmp_path):
@@ -788,9 +788,13 @@ def test_no_secret_is_in_a_cassette(tmp_path):
     assert replayed(tmp_path, other)[2].unmatched == [
         "judge: it differs from the recorded one in what was redacted"
     ]
-    kept_text = "".join(path.read_text() for path in tmp_path.iterdir())
-    assert secret not in kept_text and KEY not in kept_text and "x-api-key" not in kept_text
-    assert kept_text.count("[REDACTED]") == 5
+    cassette_text = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert (
+        secret not in cassette_text
+        and KEY not in cassette_text
+        and "x-api-key" not in cassette_text
+    )
+    assert cassette_text.count("[REDACTED]") == 5
     assert replayed(tmp_path, body)[0] == 200
 
 
@@ -914,18 +918,18 @@ def test_results_stand_in_the_order_of_their_calls():
     def conversation(order, listing):
         calls = [{"type": "tool_use", "id": order[0], "name": "Read", "input": {"file_path": "a"}},
                  {"type": "tool_use", "id": order[1], "name": "Glob", "input": {"pattern": "*"}}]  # fmt: skip
-        found_fields = {order[0]: "text", order[1]: listing}
+        outputs = {order[0]: "text", order[1]: listing}
         results = [
-            {"type": "tool_result", "tool_use_id": name, "content": found_fields[name]}
+            {"type": "tool_result", "tool_use_id": name, "content": outputs[name]}
             for name in sorted(order)
         ]
         return request_with(
             messages=[{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
         )
 
-    normal_request_entry = normal_request(conversation(("toolu_1", "toolu_2"), "a\nb"), {})
+    normalized = normal_request(conversation(("toolu_1", "toolu_2"), "a\nb"), {})
     two = normal_request(conversation(("toolu_9", "toolu_8"), "b\na"), {})
-    assert normal_request_entry == two
+    assert normalized == two
 
 
 def test_deltas_of_a_block_are_joined():

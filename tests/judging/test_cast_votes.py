@@ -227,10 +227,10 @@ def test_earlier_votes_count_and_only_what_they_leave_open_is_asked() -> None:
     second_answer = voting.ask(PASSES, earlier)
     assert (voting.model.turns, second_answer.cast, second_answer.votes.is_kept) == ([], {}, True)
     only_names = {1: replace(earlier[1], by_criterion={NAMES: earlier[1].by_criterion[NAMES]})}
-    more_answer = voting.ask([answered(passes(ERRORS)), PASSES], only_names)
+    further_votes = voting.ask([answered(passes(ERRORS)), PASSES], only_names)
     assert voting.criteria_asked == [(ERRORS,), (ERRORS, NAMES)]
-    assert outcomes(more_answer) == {ERRORS: ["pass"] * 2, NAMES: ["pass"] * 2}
-    assert sorted(more_answer.cast[1].by_criterion) == [ERRORS]
+    assert outcomes(further_votes) == {ERRORS: ["pass"] * 2, NAMES: ["pass"] * 2}
+    assert sorted(further_votes.cast[1].by_criterion) == [ERRORS]
 
 
 def test_models_take_turns_by_the_number_of_the_vote() -> None:

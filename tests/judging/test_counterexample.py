@@ -257,16 +257,16 @@ def rubric(proof: str | None = None, *, must: bool = True, threshold: float = 0.
 def test_where_proof_is_required_only_a_proven_fail_blocks(
     status: ProofStatus | None, threshold: float
 ) -> None:
-    asked_rubric = rubric("required", threshold=threshold)
+    proving_rubric = rubric("required", threshold=threshold)
     results = (result("fail", status), result("pass", name="other", must=False))
-    tally = tally_rubric(asked_rubric, results)
+    tally = tally_rubric(proving_rubric, results)
     assert tally.outcome == ("fail" if status == "proven" else "pass")
-    [found_value] = findings_of(asked_rubric.criterion[0], results[0])
+    [raw_finding] = findings_of(proving_rubric.criterion[0], results[0])
     [level] = levels_of(
-        (tally,), (asked_rubric,), name_findings([found_value], {found_value: {"r"}})
+        (tally,), (proving_rubric,), name_findings([raw_finding], {raw_finding: {"r"}})
     )
     assert level == ("failure" if status == "proven" else "warning")
-    assert found_value.basis == ("executed" if status in ("proven", "shown") else "inferred")
+    assert raw_finding.basis == ("executed" if status in ("proven", "shown") else "inferred")
     assert decide(rubric(threshold=threshold), results).outcome == "fail"
 
 

@@ -105,22 +105,20 @@ def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
     parts = zip(
         votes("pass", "fail", "pass"), ("It reads.", "It writes.", "It reads."), strict=True
     )
-    told_changes = combine_parts(
-        [replace(part, changes=changes) for part, changes in parts]
-    ).changes
-    assert told_changes == "It reads. It writes."
+    changes = combine_parts([replace(part, changes=changes) for part, changes in parts]).changes
+    assert changes == "It reads. It writes."
 
 
 def test_of_the_parts_the_deciding_ones_give_reason_and_evidence():
     def part(outcome: Outcome, line: int, changes: str = "") -> Vote:
         return fail_vote(f"at {line}", at(line), outcome=outcome, said=outcome, changes=changes)
 
-    told_parts = combine_parts(
+    combined = combine_parts(
         [part("pass", 1, "It reads."), part("fail", 2), part("fail", 3), part("abstain", 4)]
     )
-    assert (told_parts.outcome, told_parts.said, told_parts.reason) == ("fail", "fail", "at 2")
-    assert [defect.reason for defect in told_parts.defects] == ["at 2", "at 3", "at 1", "at 4"]
-    assert (told_parts.changes, told_parts.outranked) == ("It reads.", "abstain")
+    assert (combined.outcome, combined.said, combined.reason) == ("fail", "fail", "at 2")
+    assert [defect.reason for defect in combined.defects] == ["at 2", "at 3", "at 1", "at 4"]
+    assert (combined.changes, combined.outranked) == ("It reads.", "abstain")
 
 
 def at(line: int, standing: str = "holds", flaw: str = "") -> CheckedEvidence:
@@ -243,13 +241,13 @@ OPTIONAL, MUST = (False, 1), (True, 1)
     ],
 )
 def test_a_rubric_comes_out_by_weight_and_threshold(criteria, outcomes, expected, score, covered):
-    made_rubric = rubric(*criteria)
-    result = decide(made_rubric, results(made_rubric, *outcomes))
+    weighed_rubric = rubric(*criteria)
+    result = decide(weighed_rubric, results(weighed_rubric, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
     assert (result.id, result.digest, list(result.criteria)) == (
         "r",
-        made_rubric.digest,
-        results(made_rubric, *outcomes),
+        weighed_rubric.digest,
+        results(weighed_rubric, *outcomes),
     )
 
 
@@ -286,8 +284,8 @@ def advised(of: Rubric, outcomes: Sequence[Outcome | None], *names: str) -> list
 def test_a_fail_that_only_advises_does_not_block_and_says_what_it_would_have_done(
     criteria, outcomes, advising, expected, would
 ):
-    made_rubric = rubric(*criteria)
-    result = decide(made_rubric, advised(made_rubric, outcomes, *advising))
+    weighed_rubric = rubric(*criteria)
+    result = decide(weighed_rubric, advised(weighed_rubric, outcomes, *advising))
     assert result.outcome == expected
     assert [criterion.id for criterion in result.criteria if criterion.would_block is True] == would
     assert all(
@@ -300,8 +298,8 @@ def test_a_fail_that_only_advises_does_not_block_and_says_what_it_would_have_don
         for criterion in result.criteria
         if criterion.outcome == "fail" and criterion.is_advice
     ]
-    tally = tally_rubric(made_rubric, advised(made_rubric, outcomes, *advising))
-    assert {*levels_of([tally], [made_rubric], findings)} <= {"warning"}
+    tally = tally_rubric(weighed_rubric, advised(weighed_rubric, outcomes, *advising))
+    assert {*levels_of([tally], [weighed_rubric], findings)} <= {"warning"}
 
 
 def located_finding(criterion: str, level: Level) -> NamedFinding:
@@ -319,17 +317,17 @@ WORSE_LAST: tuple[RunOutcome, ...] = ("pass", "inconclusive", "error", "fail")
              max_size=5),
 )  # fmt: skip
 def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(criteria):
-    made_rubric = rubric(*((must, weight) for must, weight, _, _ in criteria))
+    weighed_rubric = rubric(*((must, weight) for must, weight, _, _ in criteria))
     outcomes = [outcome for _, _, outcome, _ in criteria]
     names = [f"c{index}" for index, (_, _, _, advises) in enumerate(criteria) if advises]
-    came_out = decide(made_rubric, advised(made_rubric, outcomes, *names)).outcome
-    if decide(made_rubric, results(made_rubric, *outcomes)).outcome == "pass":
+    came_out = decide(weighed_rubric, advised(weighed_rubric, outcomes, *names)).outcome
+    if decide(weighed_rubric, results(weighed_rubric, *outcomes)).outcome == "pass":
         assert came_out == "pass"
     for index, outcome in enumerate(outcomes):
         if outcome == "fail":
             better = [*outcomes[:index], "pass", *outcomes[index + 1 :]]
             assert WORSE_LAST.index(
-                decide(made_rubric, advised(made_rubric, better, *names)).outcome
+                decide(weighed_rubric, advised(weighed_rubric, better, *names)).outcome
             ) <= WORSE_LAST.index(came_out)
 
 
@@ -345,14 +343,14 @@ def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(crite
 )
 def test_a_claim_outweighs_nothing_that_fails_without_it(outcomes, expected, score, covered):
     plain = rubric((False, 5), OPTIONAL, threshold=0.8)
-    made_copy = replace(
+    claimed_rubric = replace(
         plain,
         sees=("issue",),
         criterion=(replace(plain.criterion[0], needs="issue"), plain.criterion[1]),
     )
-    result = decide(made_copy, results(made_copy, *outcomes))
+    result = decide(claimed_rubric, results(claimed_rubric, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
-    assert list(result.criteria) == results(made_copy, *outcomes)
+    assert list(result.criteria) == results(claimed_rubric, *outcomes)
 
 
 @pytest.mark.parametrize(
@@ -462,11 +460,11 @@ def test_a_finding_blocks_where_its_criterion_makes_the_rubric_fail(criteria, ou
     """None: the criterion has no finding. What a judge raised and the votes do not hold up is a
     warning.
     """
-    made_rubric = rubric(*criteria)
+    weighed_rubric = rubric(*criteria)
 
     numbers = [number for number, level in enumerate(levels) if level]
-    tally = tally_rubric(made_rubric, results(made_rubric, *outcomes))
+    tally = tally_rubric(weighed_rubric, results(weighed_rubric, *outcomes))
     for begun in ("failure", "warning", "notice"):
         findings = [located_finding(f"c{number}", begun) for number in numbers]
         expected = ["notice" if begun == "notice" else levels[number] for number in numbers]
-        assert levels_of([tally], [made_rubric], findings) == expected
+        assert levels_of([tally], [weighed_rubric], findings) == expected

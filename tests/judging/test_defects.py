@@ -153,8 +153,8 @@ def test_the_order_of_votes_changes_no_group(line_lists, data) -> None:
 def test_a_further_place_makes_another_fingerprint_and_the_order_of_quotes_does_not() -> None:
     def fingerprint(*lines: CheckedEvidence) -> str:
         failed = result_of_votes(WORKS, [vote_of(defect(evidence=lines))], 1)
-        (named_value,) = name_findings(findings_of(WORKS, failed), {})
-        return named_value.fingerprint
+        (finding,) = name_findings(findings_of(WORKS, failed), {})
+        return finding.fingerprint
 
     assert fingerprint(at(1), at(2)) == fingerprint(at(2), at(1))
     assert fingerprint(at(1), at(2)) != fingerprint(at(1))
@@ -262,10 +262,7 @@ def test_an_excuse_that_came_with_the_change_intends_nothing(evidence, flaw) -> 
 def test_whoever_accepts_one_of_two_defects_at_the_same_lines_accepts_no_other() -> None:
     def name_defects(*defects: Defect) -> dict[str, str]:
         findings = findings_of(WORKS, result_of_votes(WORKS, [vote_of(*defects)], 1))
-        return {
-            named_finding.raw.message: named_finding.fingerprint
-            for named_finding in name_findings(findings, {})
-        }
+        return {finding.raw.message: finding.fingerprint for finding in name_findings(findings, {})}
 
     zero, cents = defect(5, reason="divides by zero"), defect(5, reason="loses cents")
     both_defects = name_defects(zero, cents)

@@ -167,9 +167,9 @@ def test_of_a_judge_that_was_shown_a_private_prompt_the_dispute_stays_in_the_clo
     cache = LookCache(looking.run, Wire(), CHANGE, force=False)
     look = replace(LOOK, dispute=question.dispute)
     for visibility in ({"prompt": "private"}, {}):
-        shown_question = replace(question, visibility=visibility)
-        cache.find([shown_question])
-        cache.keep({question.key: look}, [shown_question])
+        asking = replace(question, visibility=visibility)
+        cache.find([asking])
+        cache.keep({question.key: look}, [asking])
         is_shared = not visibility
         assert (store.put_keys == [question.dispute_key]) == is_shared
         assert store.fetched_keys == []  # of the private question, and then it is known here

@@ -120,9 +120,11 @@ def test_a_quote_that_stands_on_every_line_of_a_huge_file_is_answered_at_once():
 def changed(path: str, *rows: str, old_path: str | None = None, start: int = 1) -> FileDiff:
     """A file with one hunk from line `start` on; its blobs are named after its paths."""
     hunk = Hunk.of(start, 0, start, 0, [HunkLine(row[0], row[1:].encode() + b"\n") for row in rows])
-    kept_value, old, new = (any(row[0] == origin for row in rows) for origin in " -+")
-    before = FileVersion(f"{old_path or path} before", 0o100644, 1) if old or kept_value else None
-    after = FileVersion(f"{path} after", 0o100644, 1) if new or kept_value else None
+    has_context, has_old, has_new = (any(row[0] == origin for row in rows) for origin in " -+")
+    before = (
+        FileVersion(f"{old_path or path} before", 0o100644, 1) if has_old or has_context else None
+    )
+    after = FileVersion(f"{path} after", 0o100644, 1) if has_new or has_context else None
     return FileDiff(path, old_path, "modified", before, after, False, 0, 0, (hunk,))
 
 

@@ -80,23 +80,20 @@ def test_a_failed_criterion_points_at_evidence_that_stands_or_at_the_change(
     criterion = Criterion(id="c", kind="judge", question="?", must=must)
     findings = findings_of(criterion, result(outcome, *votes, must=must))
     assert [
-        (finding_entry.path, finding_entry.line, finding_entry.message)
-        for finding_entry in findings
+        (raw_finding.path, raw_finding.line, raw_finding.message) for raw_finding in findings
     ] == places
-    assert {(finding_entry.criterion, finding_entry.level) for finding_entry in findings} <= {
+    assert {(raw_finding.criterion, raw_finding.level) for raw_finding in findings} <= {
         ("c", level)
     }
     assert all(
-        finding_entry.end_line == finding_entry.line + bool(finding_entry.line)
-        for finding_entry in findings
+        raw_finding.end_line == raw_finding.line + bool(raw_finding.line)
+        for raw_finding in findings
     )
-    for finding_entry in findings:
-        lines = [quoted.line for quoted in finding_entry.evidence]
+    for raw_finding in findings:
+        lines = [quoted.line for quoted in raw_finding.evidence]
         assert (
             lines
-            == [finding_entry.line, *(place.line for place in finding_entry.other_places)][
-                : len(lines)
-            ]
+            == [raw_finding.line, *(place.line for place in raw_finding.other_places)][: len(lines)]
         )
 
 
@@ -203,8 +200,8 @@ def judged_fingerprint(
     reason: str = "r", criterion: Criterion = JUDGED, line: int = 3, *evidence: CheckedEvidence
 ):
     failed = result("fail", vote("fail", *(evidence or (at(line),)), reason=reason))
-    [named_value] = name_findings(findings_of(criterion, failed), {})
-    return named_value.fingerprint
+    [identified] = name_findings(findings_of(criterion, failed), {})
+    return identified.fingerprint
 
 
 def test_a_judged_finding_keeps_its_fingerprint_in_other_words():
@@ -223,8 +220,8 @@ def test_another_question_of_the_same_criterion_id_has_findings_of_its_own():
 
 def test_what_is_said_of_the_change_as_a_whole_is_told_apart_by_its_words():
     def about_change(reason: str) -> str:
-        [named_value] = name_findings(findings_of(JUDGED, result("fail", reason=reason)), {})
-        return named_value.fingerprint
+        [identified] = name_findings(findings_of(JUDGED, result("fail", reason=reason)), {})
+        return identified.fingerprint
 
     assert about_change("no test") != about_change("no documentation")
 
@@ -268,7 +265,7 @@ def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents(
     ]
     impact = PolicyImpact((PolicyFile(file(".vibe-gate/gate.toml"), "block"), *steers))
     raw_findings = [
-        named_finding.raw for named_finding in collect_findings([rubric], [results], checks, impact)
+        identified.raw for identified in collect_findings([rubric], [results], checks, impact)
     ]
     assert [(raw.path, raw.line, raw.level, raw.criterion) for raw in raw_findings] == [
         ("z.py", 4, "failure", "a"),

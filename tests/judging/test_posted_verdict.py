@@ -84,9 +84,9 @@ def test_a_standing_pass_gives_only_the_answers_that_a_look_lacks(checked, cause
         [STATED], [results], {"quality": waived}, BEFORE, needs_approval=False
     )
     assert verdict.outcome == outcome
-    asked_criterion = verdict.rubrics[0].criteria[1]
+    looked_at = verdict.rubrics[0].criteria[1]
     is_answered = not isinstance(cause, BudgetReached)
-    assert (asked_criterion.outcome, asked_criterion.cause) == (
+    assert (looked_at.outcome, looked_at.cause) == (
         ("pass", BEFORE) if is_answered else ("abstain", cause)
     )
 

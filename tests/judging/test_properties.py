@@ -113,15 +113,13 @@ def test_only_a_criterion_with_one_known_answer_is_read_in_whatever_order_they_c
             st.sampled_from(["pass", "fail", "perhaps"]), min_size=len(names), max_size=len(names)
         )
     )
-    given_entries = [
+    entries = [
         {"criterion": name, "outcome": word} for name, word in zip(names, words, strict=True)
     ]
-    read = read_answers(["a", "b"], {"answers": given_entries}).answers
+    read = read_answers(["a", "b"], {"answers": entries}).answers
     assert (
         read.keys()
-        == read_answers(
-            ["a", "b"], {"answers": data.draw(st.permutations(given_entries))}
-        ).answers.keys()
+        == read_answers(["a", "b"], {"answers": data.draw(st.permutations(entries))}).answers.keys()
     )
     if "c" in names:
         assert not read
@@ -148,14 +146,14 @@ def test_a_refutation_whose_evidence_does_not_all_stand_never_helps(quoted):
                 outcome="refuted",
                 said="refuted",
                 reason="so",
-                evidence=vote("pass", *quoted_entry).evidence,
+                evidence=vote("pass", *standings).evidence,
             ),
             change(),
         )
-        for quoted_entry in quoted
+        for standings in quoted
     ]
     votes = [change_defects(vote("fail", "holds"), second_look=look) for look in looks]
-    holds = all(quoted_entry and "void" not in quoted_entry for quoted_entry in quoted)
+    holds = all(standings and "void" not in standings for standings in quoted)
     outcome = result_of_votes(CRITERIA[0], votes, len(votes)).outcome
     assert outcome == ("pass" if holds else "fail")
 

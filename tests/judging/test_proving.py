@@ -88,9 +88,9 @@ SITE = f".venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packag
 
 def rubric(*criteria: str, proof: str = "", must: bool = True) -> str:
     text = f'kind = "judge"\nmust = {str(must).lower()}\nquestion = "Is it right?"\n{proof}'
-    made_lines = (f'[[criterion]]\nid = "{name}"\n{text}' for name in criteria)
+    criterion_tables = (f'[[criterion]]\nid = "{name}"\n{text}' for name in criteria)
     return 'schema = 1\nid = "works"\npass_threshold = 0.0\nsecond_look = "never"\n' + "".join(
-        made_lines
+        criterion_tables
     )
 
 
@@ -154,15 +154,15 @@ def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[st
         for name, (_, docstring, pair) in REGRESSIONS.items()
     ]
     review = reviewed(repo, environ, *failures)
-    found_proofs = proofs(review)
-    assert {name: proof.status for name, proof in found_proofs.items()} == dict.fromkeys(
+    proof_by_name = proofs(review)
+    assert {name: proof.status for name, proof in proof_by_name.items()} == dict.fromkeys(
         REGRESSIONS, "proven"
-    ), found_proofs
+    ), proof_by_name
     assert (review.exit_code, {(finding.level, finding.basis) for finding in review.findings}) == (
         1,
         {("failure", "executed")},
     )
-    proof = found_proofs["limits"]
+    proof = proof_by_name["limits"]
     assert proof.command == f".venv/bin/python -m unittest {proof.path}"
     assert proof.test == comparing(REGRESSIONS["limits"][2])
     assert "fails after the change and passed before: AssertionError: Lists differ" in proof.reason
@@ -223,13 +223,13 @@ def test_a_wrong_counterexample_voids_its_fail_and_others_leave_it(
     changed = REGRESSIONS["limits"][0]
     failures = [failing(name, test, line=changed) for name, (test, _) in WRONG.items()]
     review = reviewed(repo, environ, *failures)
-    found_proofs = proofs(review)
-    assert {name: proof.status for name, proof in found_proofs.items()} == {
+    proof_by_name = proofs(review)
+    assert {name: proof.status for name, proof in proof_by_name.items()} == {
         name: status for name, (_, status) in WRONG.items()
     }
     with answering() as silent:  # what was run once is kept with the vote
         walk_result = walked(repo.path, {**environ, **silent.environ})
-    assert (proofs(walk_result), walk_result.summary.cache.misses) == (found_proofs, 0)
+    assert (proofs(walk_result), walk_result.summary.cache.misses) == (proof_by_name, 0)
     [result] = review.summary.rubrics
     outcomes = {
         criterion.id: (criterion.outcome, criterion.reason) for criterion in result.criteria
@@ -326,18 +326,18 @@ def test_a_test_that_attacks_the_machine_could_not_run_and_leaves_nothing(
         for name, (call, _) in HOSTILE.items()
     ]
     review = reviewed(repo, environ, *failures)
-    found_proofs = proofs(review)
+    proof_by_name = proofs(review)
     wrong = [
-        found_proofs[name]
+        proof_by_name[name]
         for name, (_, reason) in HOSTILE.items()
         if reason
         and not (
-            found_proofs[name].status == "could_not_run"
-            and re.search(f"{reason}|timed out", found_proofs[name].reason)
+            proof_by_name[name].status == "could_not_run"
+            and re.search(f"{reason}|timed out", proof_by_name[name].reason)
         )
     ]
     assert wrong == []
-    assert found_proofs["loops"].timed_out is True
+    assert proof_by_name["loops"].timed_out is True
     logs = b"".join(
         log.read_bytes()
         for log in (repo.path / review.summary.bundle / "counterexamples").glob("*.log")
@@ -345,7 +345,7 @@ def test_a_test_that_attacks_the_machine_could_not_run_and_leaves_nothing(
     assert (
         b"\xe2\x9f\xa6U+001B\xe2\x9f\xa7[2J" in logs and b"\x1b" not in logs
     )  # who prints them is not attacked
-    assert found_proofs["outside"].status == "unchanged", found_proofs[
+    assert proof_by_name["outside"].status == "unchanged", proof_by_name[
         "outside"
     ]  # it could write nowhere, in either tree
     assert [place for place in places if Path(place, "was-here").exists()] == []
@@ -382,8 +382,8 @@ def test_without_an_environment_no_test_is_asked_for_and_it_is_said_once(
     )
     failures = [failing(name, comparing(REGRESSIONS[name][2])) for name in ("limits", "conditions")]
     review = reviewed(repo, environ, *failures)
-    said_text = "Counterexamples are not run: there is no virtual environment at nowhere."
-    assert [note for note in review.notes if "ounterexample" in note] == [said_text]
+    remark = "Counterexamples are not run: there is no virtual environment at nowhere."
+    assert [note for note in review.notes if "ounterexample" in note] == [remark]
     assert (proofs(review), review.exit_code, {finding.basis for finding in review.findings}) == (
         {},
         1,

@@ -48,7 +48,7 @@ def test_another_value_of_any_part_is_another_question(name):
 def test_what_was_asked_before_there_were_other_claims_has_its_key(message, key):
     claims = (Claim("message", message),) if message else ()
     versions, content_ids = {"v": "1"}, ("a" * 40, "b" * 40)
-    asked_question_key = question_key(
+    current_key = question_key(
         content_ids=content_ids,
         rubric="c" * 64,
         model="m",
@@ -56,7 +56,7 @@ def test_what_was_asked_before_there_were_other_claims_has_its_key(message, key)
         claims=claims,
         template=6,
     )
-    assert asked_question_key == key
+    assert current_key == key
 
 
 def test_each_claim_is_told_apart():
@@ -73,13 +73,13 @@ def test_the_key_is_sha_256_in_hex():
 
 
 def test_a_vote_that_state_db_keeps_has_these_keys():
-    kept_fields = {
+    stored_vote = {
         "votes": {"clear": {"outcome": "pass", "said": "pass", "reason": "so"}},
         "model": "claude-sonnet-5",
         "unreviewed": [],
         "addressed": [],
         "used_tools": False,
     }
-    vote = read(CastVote, kept_fields)
+    vote = read(CastVote, stored_vote)
     assert vote.by_criterion["clear"].reason == "so"
-    assert plain(vote).keys() == kept_fields.keys()
+    assert plain(vote).keys() == stored_vote.keys()

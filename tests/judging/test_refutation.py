@@ -53,13 +53,13 @@ def look(outcome: LookOutcome) -> SecondLook:
 
 def vote(outcome: Outcome = "fail", *lines: int, look_at: LookOutcome | None = None) -> Vote:
     evidence = tuple(map(at, lines or (1,))) if outcome == "fail" else ()
-    seen_result = look(look_at) if look_at else UNSET
+    second_look = look(look_at) if look_at else UNSET
     if outcome != "fail":
         return Vote(outcome=outcome, said=outcome, reason=f"at {lines}")
-    return fail_vote(f"at {lines}", *evidence, second_look=seen_result)
+    return fail_vote(f"at {lines}", *evidence, second_look=second_look)
 
 
-def named_outcome(findings: Iterable[RawFinding]) -> tuple[NamedFinding, ...]:
+def name_all(findings: Iterable[RawFinding]) -> tuple[NamedFinding, ...]:
     """With fingerprints, all of the rubric r."""
     findings = list(findings)
     return name_findings(findings, {finding: {"r"} for finding in findings})
@@ -84,15 +84,18 @@ def result(*votes: Vote, of: Criterion = ASKED) -> CriterionResult:
 )
 def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, levels):
     decided = result(
-        *(vote("fail", line, look_at=look_entry) for line, look_entry in enumerate(looks, start=1))
+        *(
+            vote("fail", line, look_at=second_look)
+            for line, second_look in enumerate(looks, start=1)
+        )
     )
     assert decided.outcome == outcome
     assert (decided.decided_by == "refuted") is (outcome != "fail")
     findings = findings_of(ASKED, decided)
-    outcomes = decide_rubrics([ALONE], [[decided]], named_outcome(findings), NOBODY)
-    assert [look_entry.level for look_entry in outcomes.findings] == levels
-    assert [look_entry.message for look_entry in findings] == [
-        look_entry.reason for look_entry in decided.votes
+    outcomes = decide_rubrics([ALONE], [[decided]], name_all(findings), NOBODY)
+    assert [finding.level for finding in outcomes.findings] == levels
+    assert [finding.message for finding in findings] == [
+        cast_vote.reason for cast_vote in decided.votes
     ], "both sides stay to be told"
 
 
@@ -107,21 +110,20 @@ def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, 
 )
 def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(other_votes, outcome):
     remaining_votes = [
-        Vote(outcome=entry, said=said_text, reason="the rest") for entry, said_text in other_votes
+        Vote(outcome=entry, said=said_outcome, reason="the rest")
+        for entry, said_outcome in other_votes
     ]
     refuted = vote("fail", 1, look_at="refuted")
-    whole_parts = combine_parts([vote("fail", 1), *remaining_votes])
-    assert whole_parts.outranked == (
+    combined = combine_parts([vote("fail", 1), *remaining_votes])
+    assert combined.outranked == (
         UNSET if outcome == "pass" else "error" if remaining_votes[0].said is None else "abstain"
     )
-    failed = result(whole_parts)
-    found_outcome = named_outcome(findings_of(ASKED, failed))
-    fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], found_outcome, NOBODY)
+    failed = result(combined)
+    named_findings = name_all(findings_of(ASKED, failed))
+    fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], named_findings, NOBODY)
     assert bool(fails) is (outcome == "pass"), "a fail that stands for more could not become a pass"
-    looked_at = result(change_defects(whole_parts, second_look=refuted.defects[0].second_look))
-    assert looked_at.outcome == (
-        "pass" if whole_parts.outranked is UNSET else whole_parts.outranked
-    )
+    looked_at = result(change_defects(combined, second_look=refuted.defects[0].second_look))
+    assert looked_at.outcome == ("pass" if combined.outranked is UNSET else combined.outranked)
 
 
 def test_what_is_still_open_beside_refuted_fails_is_said():
@@ -133,18 +135,18 @@ def test_what_is_still_open_beside_refuted_fails_is_said():
 
 
 def test_of_two_parts_that_fail_each_defect_is_refuted_by_itself():
-    whole_parts = combine_parts([vote("fail", 1), vote("fail", 5)])
-    assert whole_parts.outranked is UNSET
-    first, second = whole_parts.defects
+    combined = combine_parts([vote("fail", 1), vote("fail", 5)])
+    assert combined.outranked is UNSET
+    first, second = combined.defects
     refuted = replace(first, second_look=look("refuted"))
-    assert result(replace(whole_parts, defects=(refuted, second))).outcome == "fail"
-    both_change_defects = change_defects(whole_parts, second_look=look("refuted"))
+    assert result(replace(combined, defects=(refuted, second))).outcome == "fail"
+    both_change_defects = change_defects(combined, second_look=look("refuted"))
     assert result(both_change_defects).outcome == "pass"
 
 
 def test_a_defect_that_two_parts_name_is_one():
-    whole_parts = combine_parts([vote("fail", 1, 2), vote("fail", 2), vote("fail", 2, 3)])
-    assert [[line.line for line in defect.evidence] for defect in whole_parts.defects] == [
+    combined = combine_parts([vote("fail", 1, 2), vote("fail", 2), vote("fail", 2, 3)])
+    assert [[line.line for line in defect.evidence] for defect in combined.defects] == [
         [1, 2],
         [2, 3],
     ]
@@ -152,8 +154,8 @@ def test_a_defect_that_two_parts_name_is_one():
 
 def test_a_defect_that_a_passing_test_voids_in_one_part_voids_none_of_another():
     voided = change_defects(vote("fail", 1), proof=Proof(status="void"))
-    whole_parts = combine_parts([vote("fail", 1), voided])
-    assert sorted(map(judge_defect, whole_parts.defects)) == ["counts", "voided"]
+    combined = combine_parts([vote("fail", 1), voided])
+    assert sorted(map(judge_defect, combined.defects)) == ["counts", "voided"]
 
 
 def test_a_vote_that_passes_or_abstains_needs_no_refutation():
@@ -173,21 +175,19 @@ def test_a_vote_that_passes_or_abstains_needs_no_refutation():
 def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, looks):
     before = result(*map(vote, outcomes))
     cast = [
-        change_defects(vote_entry, second_look=look(seen_look))
-        if seen_look and vote_entry.outcome == "fail" and before.outcome == "fail"
-        else vote_entry
-        for vote_entry, seen_look in zip(before.votes, looks, strict=False)
+        change_defects(cast_vote, second_look=look(look_outcome))
+        if look_outcome and cast_vote.outcome == "fail" and before.outcome == "fail"
+        else cast_vote
+        for cast_vote, look_outcome in zip(before.votes, looks, strict=False)
     ]
     after = result(*cast)
     assert after.outcome == before.outcome or before.outcome == "fail"
     if after.outcome == "pass" and before.outcome == "fail":
         passing = [
-            vote_entry
-            for vote_entry in cast
-            if vote_entry.outcome == "pass" or is_refuted(vote_entry)
+            cast_vote for cast_vote in cast if cast_vote.outcome == "pass" or is_refuted(cast_vote)
         ]
         assert len(passing) > len(cast) / 2
-        assert all(is_refuted(vote_entry) for vote_entry in cast if vote_entry.outcome == "fail")
+        assert all(is_refuted(cast_vote) for cast_vote in cast if cast_vote.outcome == "fail")
 
 
 def is_refuted(vote: Vote) -> bool:
@@ -200,21 +200,17 @@ def test_a_proven_fail_needs_no_second_look_because_it_was_seen_to_happen(status
     tested = change_defects(vote("fail", 1), proof=Proof(status=status))
     failed = result(tested, vote("fail", 5))
     results = [failed, result(vote("pass"), of=SOFT)]
-    fails = open_fails(RUBRIC, results, named_outcome(findings_of(ASKED, failed)), NOBODY)
+    fails = open_fails(RUBRIC, results, name_all(findings_of(ASKED, failed)), NOBODY)
     assert len(fails) == looks
 
 
 def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure():
     lines = [replace(at(line), quote="same") for line in (1, 2)]
     votes = [fail_vote("so", line) for line in lines]
-    first, second = (
-        entry.fingerprint for entry in named_outcome(findings_of(ASKED, result(*votes)))
-    )
+    first, second = (entry.fingerprint for entry in name_all(findings_of(ASKED, result(*votes))))
     votes[0] = change_defects(votes[0], second_look=look("refuted"))
     decided = result(*votes)
-    outcomes = decide_rubrics(
-        [ALONE], [[decided]], named_outcome(findings_of(ASKED, decided)), NOBODY
-    )
+    outcomes = decide_rubrics([ALONE], [[decided]], name_all(findings_of(ASKED, decided)), NOBODY)
     assert [(entry.fingerprint, entry.level) for entry in outcomes.findings] == [
         (first, "notice"),
         (second, "failure"),
@@ -233,8 +229,8 @@ def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure
 )
 def test_votes_that_quote_the_same_are_looked_at_together(lines, groups):
     cast = [vote("fail", *line) for line in lines]
-    made_groups = group_defects([vote("pass"), *cast])
-    assert [len(group.defects) for group in made_groups] == groups
+    defect_groups = group_defects([vote("pass"), *cast])
+    assert [len(group.defects) for group in defect_groups] == groups
 
 
 RUBRIC = Rubric(schema=1, id="r", pass_threshold=0.0, criterion=(ASKED, SOFT))
@@ -251,22 +247,20 @@ def asked_lines(
     results = [result(vote("fail", 1), vote("fail", 5)), result(vote("fail", 2), of=SOFT)]
     if advises:
         results[0] = replace(results[0], trust=ADVISES)
-    found_outcome = named_outcome(
+    named_findings = name_all(
         finding
         for pair in zip(rubric.criterion, results, strict=True)
         for finding in findings_of(*pair)
     )
-    fails = open_fails(rubric, results, found_outcome, waivers)
+    fails = open_fails(rubric, results, named_findings, waivers)
     return [f"{finding.criterion.id}:{finding.evidence[0].line}" for finding in fails]
 
 
 def waived(*places: tuple[Criterion, int]) -> Waivers:
     def override(criterion: Criterion, line: int) -> Override:
-        (found_value,) = named_outcome(
-            findings_of(criterion, result(vote("fail", line), of=criterion))
-        )
+        (identified,) = name_all(findings_of(criterion, result(vote("fail", line), of=criterion)))
         return Override(
-            ts="", finding=found_value.fingerprint, reason="ok", by="Ada", email="", expires=TODAY
+            ts="", finding=identified.fingerprint, reason="ok", by="Ada", email="", expires=TODAY
         )
 
     return Waivers(TODAY, tuple(override(*place) for place in places))

@@ -78,8 +78,8 @@ def test_each_request_that_a_judge_is_shown_counts_for_itself_and_our_lines_abov
         "Acquire ==== Initech",
         PRIVATE.strip(),
     ]
-    said_text = "Request 1, turn 1 of Claude Code session 1f3c: "
-    assert leave_out_repeats(f"{said_text}acquire Initech", requests, tuple) == said_text + LEFT_OUT
+    heading = "Request 1, turn 1 of Claude Code session 1f3c: "
+    assert leave_out_repeats(f"{heading}acquire Initech", requests, tuple) == heading + LEFT_OUT
 
 
 def test_a_long_prompt_and_a_long_change_cost_little() -> None:

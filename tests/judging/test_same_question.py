@@ -126,11 +126,9 @@ def asking(tmp_path, environ) -> Iterator[Callable[..., Asking]]:
 
         def begin(step: Callable[[MessagesRequest], Turn]) -> Asking:
             model = stack.enter_context(answering(step, repeat_last=True))
-            made_question = Asking(
-                Repo(tmp_path / "repo", environ), model.environ, model.script.requests
-            )
-            made_question.review()
-            return made_question
+            asker = Asking(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
+            asker.review()
+            return asker
 
         yield begin
 
@@ -175,36 +173,34 @@ def test_what_a_judge_is_shown_is_asked_about(asking):
 
 
 def test_nothing_outside_of_the_paths_is_shown_but_callers_and_tests_by_name(asking):
-    asked_question = asking(judge)
-    assert (
-        asked_question(change=CHANGE | {"db/a.sql": "SELECT 1;\n", "docs/more.md": "More.\n"}) == 1
-    )
-    assert "db/a.sql" in asked_question.requests[-1].all_text
-    assert "docs/more.md" not in asked_question.requests[-1].all_text
+    asker = asking(judge)
+    assert asker(change=CHANGE | {"db/a.sql": "SELECT 1;\n", "docs/more.md": "More.\n"}) == 1
+    assert "db/a.sql" in asker.requests[-1].all_text
+    assert "docs/more.md" not in asker.requests[-1].all_text
 
 
 MOVED = {"lib/more.py": "", "src/more.py": SWALLOWS}
 
 
 def test_a_file_that_moves_to_where_a_question_looks_is_shown_whole(asking):
-    asked_question = asking(judge)
-    assert asked_question(BASE | {"lib/more.py": SWALLOWS}, MOVED) == 1
-    assert "+|LIMIT_0 = 0" in asked_question.requests[-1].all_text
+    asker = asking(judge)
+    assert asker(BASE | {"lib/more.py": SWALLOWS}, MOVED) == 1
+    assert "+|LIMIT_0 = 0" in asker.requests[-1].all_text
 
 
 def test_a_quote_of_a_file_that_moves_there_holds(asking):
-    asked_question = asking(lambda _: answer(answers(fails(HANDLER | {"path": "src/more.py"}))))
-    (finding,) = asked_question.review(BASE | {"lib/more.py": SWALLOWS}, MOVED).findings
+    asker = asking(lambda _: answer(answers(fails(HANDLER | {"path": "src/more.py"}))))
+    (finding,) = asker.review(BASE | {"lib/more.py": SWALLOWS}, MOVED).findings
     assert (finding.path, finding.line) == ("src/more.py", 46)
 
 
 def test_a_line_that_a_move_removes_is_shown_and_counts_as_evidence(asking):
     removed = {"path": "src/more.py", "line": 40, "quote": "LIMIT_39 = 39", "side": "before"}
-    asked_question = asking(lambda _: answer(answers(fails(removed))))
+    asker = asking(lambda _: answer(answers(fails(removed))))
     moved = MOVED | {"src/more.py": SWALLOWS.replace("LIMIT_39 = 39\n", "")}
-    summary = asked_question.review(BASE | {"lib/more.py": SWALLOWS}, moved)
-    assert "    40        -|LIMIT_39 = 39" in asked_question.requests[-1].all_text
-    assert "           40 +|" in asked_question.requests[-1].all_text
+    summary = asker.review(BASE | {"lib/more.py": SWALLOWS}, moved)
+    assert "    40        -|LIMIT_39 = 39" in asker.requests[-1].all_text
+    assert "           40 +|" in asker.requests[-1].all_text
     assert summary.outcome == "fail"
 
 
@@ -212,11 +208,11 @@ def test_a_file_that_is_too_large_to_be_shown_whole_is_listed_and_its_changed_li
     asking,
 ):
     large = "".join(f"LIMIT_{number} = {number}\n" for number in range(60_000))
-    asked_question = asking(judge)
-    summary = asked_question.review(
+    asker = asking(judge)
+    summary = asker.review(
         BASE | {"lib/more.py": large}, MOVED | {"src/more.py": f"{large}LAST = 1\n"}
     )
-    assert "+|LAST = 1" in asked_question.requests[-1].all_text
+    assert "+|LAST = 1" in asker.requests[-1].all_text
     assert [
         (item.path, item.reason) for item in summary.unreviewed if item.path.startswith("src")
     ] == [("src/more.py", "moved here, and too large to be shown whole")]
@@ -227,20 +223,17 @@ def test_a_file_that_moves_into_the_scope_of_a_rubric_is_shown_whole(asking):
         ".vibe-gate/gate.toml": 'schema = 1\n[[scope]]\npaths = ["src/**"]\nrubrics = ["quality"]\n',
         ".vibe-gate/rubrics/quality.toml": RUBRIC.replace('paths = ["src/**"]\n', ""),
     }
-    asked_question = asking(judge)
-    assert asked_question(BASE | scoped | {"lib/more.py": SWALLOWS}, MOVED) == 1
-    assert "+|LIMIT_0 = 0" in asked_question.requests[-1].all_text
+    asker = asking(judge)
+    assert asker(BASE | scoped | {"lib/more.py": SWALLOWS}, MOVED) == 1
+    assert "+|LIMIT_0 = 0" in asker.requests[-1].all_text
 
 
 def test_a_file_that_leaves_a_labelled_case_is_shown_whole(asking):
-    asked_question = asking(judge)
+    asker = asking(judge)
     case = ".vibe-gate/cases/one/after/more.py"
     everywhere = {".vibe-gate/rubrics/quality.toml": RUBRIC.replace('paths = ["src/**"]\n', "")}
-    assert (
-        asked_question(BASE | everywhere | {case: SWALLOWS}, {case: "", "src/moved.py": SWALLOWS})
-        == 1
-    )
-    assert "+|LIMIT_0 = 0" in asked_question.requests[-1].all_text
+    assert asker(BASE | everywhere | {case: SWALLOWS}, {case: "", "src/moved.py": SWALLOWS}) == 1
+    assert "+|LIMIT_0 = 0" in asker.requests[-1].all_text
 
 
 def test_an_answer_about_a_moved_file_is_none_about_other_content(asking):

@@ -31,30 +31,30 @@ def rows(*lines: CheckedEvidence) -> list[str]:
 
 
 def test_a_line_is_shown_with_those_around_it_and_the_change_is_marked() -> None:
-    head, *shown_rows = rows(at(100))
+    head, *code_rows = rows(at(100))
     assert head == "| ==== a.py, after the change"
-    assert len(shown_rows) == 2 * LINES_AROUND + 1
-    assert shown_rows[LINES_AROUND] == "   100 +|y = 100"
-    assert shown_rows[0] == f"{100 - LINES_AROUND:>6}  |x75 = 75"
+    assert len(code_rows) == 2 * LINES_AROUND + 1
+    assert code_rows[LINES_AROUND] == "   100 +|y = 100"
+    assert code_rows[0] == f"{100 - LINES_AROUND:>6}  |x75 = 75"
 
 
 def test_a_removed_line_is_shown_where_it_stood() -> None:
-    head, *shown_rows = rows(at(100, side="before"))
+    head, *code_rows = rows(at(100, side="before"))
     assert head == "| ==== a.py, before the change"
-    assert shown_rows[LINES_AROUND] == "   100 -|x100 = 100"
+    assert code_rows[LINES_AROUND] == "   100 -|x100 = 100"
 
 
 def test_a_function_is_shown_whole() -> None:
-    head, *shown_rows = rows(at(3, "f.py"))
+    head, *code_rows = rows(at(3, "f.py"))
     assert head == "| ==== f.py, after the change"
-    assert (shown_rows[0], shown_rows[-1]) == ("     1  |def f(a):", "    62  |    return a")
+    assert (code_rows[0], code_rows[-1]) == ("     1  |def f(a):", "    62  |    return a")
 
 
 def test_lines_of_one_file_are_shown_once_with_a_mark_for_what_is_left_out() -> None:
-    shown_rows = rows(at(100), at(101), at(180))
-    assert sum(row.startswith("| ====") for row in shown_rows) == 1
-    assert shown_rows.count("     ⋮") == 1
-    assert len(shown_rows) == len(set(shown_rows))
+    code_rows = rows(at(100), at(101), at(180))
+    assert sum(row.startswith("| ====") for row in code_rows) == 1
+    assert code_rows.count("     ⋮") == 1
+    assert len(code_rows) == len(set(code_rows))
 
 
 def test_what_is_too_long_is_left_out_and_named() -> None:

@@ -35,13 +35,13 @@ SHOP_TEST = "from shop import buy_all\n\n\ndef test_buy():\n    assert buy_all(1
 
 @pytest.fixture
 def repo(tmp_path, environ) -> Repo:
-    made_repo = Repo(tmp_path / "repo", environ)
-    made_repo.write("src/pay.py", PAY)
-    made_repo.write("src/shop.py", SHOP)
-    made_repo.write("tests/test_shop.py", SHOP_TEST)
-    made_repo.write("notes.txt", "".join(f"line {number}\n" for number in range(100)))
-    made_repo.commit("First")
-    return made_repo
+    repo = Repo(tmp_path / "repo", environ)
+    repo.write("src/pay.py", PAY)
+    repo.write("src/shop.py", SHOP)
+    repo.write("tests/test_shop.py", SHOP_TEST)
+    repo.write("notes.txt", "".join(f"line {number}\n" for number in range(100)))
+    repo.commit("First")
+    return repo
 
 
 def around(repo: Repo) -> tuple[Surroundings, list[str]]:
@@ -132,9 +132,9 @@ def test_lines_that_are_widened_are_those_of_the_file(repo):
     for hunk in hunks:
         old = "".join(before_lines[hunk.old_start - 1 : hunk.old_start - 1 + hunk.old_lines])
         new = after_lines.splitlines(True)[hunk.new_start - 1 : hunk.new_start - 1 + hunk.new_lines]
-        kept_lines = [line for line in hunk.lines if line.origin != "-"]
+        lines_after = [line for line in hunk.lines if line.origin != "-"]
         assert hunk.before.decode() == old
-        assert b"".join(line.content for line in kept_lines).decode() == "".join(new)
+        assert b"".join(line.content for line in lines_after).decode() == "".join(new)
 
 
 def test_callers_and_tests_are_named_with_the_function_that_has_them(repo):

@@ -63,10 +63,10 @@ def badge(
     *measured: Baseline, labels: tuple[Label, ...] = (), of: Rubric = CLEAR, **trust: Any
 ) -> TrustBadge:
     file = GateFile(schema=1, trust=Trust(**trust), model=ModelChoice(default="m"))
-    [made_value] = badges(
+    [only_badge] = badges(
         Gate(file, (of,), "trusted", "", baselines=measured), labels, "m"
     ).values()
-    return made_value
+    return only_badge
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,14 @@ def badge(
 def test_a_badge_says_what_is_known_of_this_question_as_this_model_is_asked_it(
     measured, of, state, sentence
 ):
-    made_badge = badge(*measured, of=of)
-    assert (made_badge.state, made_badge.sentence, made_badge.blocks) == (state, sentence, True), (
-        "block = always is the default"
-    )
+    trust_badge = badge(*measured, of=of)
+    assert (trust_badge.state, trust_badge.sentence, trust_badge.blocks) == (
+        state,
+        sentence,
+        True,
+    ), "block = always is the default"
     is_known = state in ("calibrated", "unsteady")
-    assert (made_badge.defective, made_badge.found, made_badge.recall is not UNSET) == (
+    assert (trust_badge.defective, trust_badge.found, trust_badge.recall is not UNSET) == (
         (30, 27, True) if is_known else (0, 0, False)
     )
 
@@ -127,10 +129,10 @@ NEEDED = clean_needed(0, 0.05)
     ],
 )
 def test_a_judge_blocks_as_the_gate_trusts_it(trust, measured, labels, blocks):
-    made_badge = badge(*measured, labels=tuple(map(wrong, range(labels))), **trust)
-    assert made_badge.blocks is blocks
-    assert made_badge.needed == (
-        clean_needed(made_badge.blocked, 0.05) if trust.get("block") and not blocks else UNSET
+    trust_badge = badge(*measured, labels=tuple(map(wrong, range(labels))), **trust)
+    assert trust_badge.blocks is blocks
+    assert trust_badge.needed == (
+        clean_needed(trust_badge.blocked, 0.05) if trust.get("block") and not blocks else UNSET
     )
 
 
@@ -158,8 +160,8 @@ def test_a_judge_blocks_as_the_gate_trusts_it(trust, measured, labels, blocks):
 def test_a_wrong_finding_is_a_clean_change_that_was_blocked_and_a_right_one_is_none(
     labels, counted
 ):
-    made_badge = badge(baseline(counts(60, 1)), labels=labels)
-    assert (made_badge.wrong, made_badge.blocked, made_badge.clean) == (
+    trust_badge = badge(baseline(counts(60, 1)), labels=labels)
+    assert (trust_badge.wrong, trust_badge.blocked, trust_badge.clean) == (
         counted,
         1 + counted,
         60 + counted,
@@ -173,8 +175,8 @@ def test_models_that_take_turns_are_one_judge():
         wrong(index, digest=turns.digest, model=name)
         for index, name in enumerate(("n", "m, n", "other"))
     )
-    made_badge = badge(measured, labels=labels, of=turns)
-    assert (made_badge.state, made_badge.clean, made_badge.wrong) == ("calibrated", 62, 2)
+    trust_badge = badge(measured, labels=labels, of=turns)
+    assert (trust_badge.state, trust_badge.clean, trust_badge.wrong) == ("calibrated", 62, 2)
 
 
 def test_what_is_built_in_has_no_badge():

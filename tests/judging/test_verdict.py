@@ -55,8 +55,8 @@ def rubric(
     """A check `secrets`, and judge criteria with these names."""
     check = Criterion(id="secrets", kind="check", check="no-secrets", must=must)
     criteria = (
-        Criterion(id=judged_entry, kind="judge", question="?", must=must, **fields)
-        for judged_entry in judged
+        Criterion(id=name_of_judge, kind="judge", question="?", must=must, **fields)
+        for name_of_judge in judged
     )
     return Rubric(schema=1, id=name, votes=votes, criterion=(check, *criteria))
 
@@ -76,7 +76,7 @@ def checked(
     return CheckResults({(name, "secrets"): result}, findings, dict.fromkeys(findings, (name,)))
 
 
-def said_rubric_votes(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
+def cast_rubric_votes(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
     """The answers of a conversation about the criterion `clear`."""
     evidence = (
         CheckedEvidence(path="src/a.py", line=4, end_line=4, quote="pass", standing="holds"),
@@ -114,30 +114,30 @@ REUSED = Answers(unasked=PassedInRun(run=7), chosen=True, reused={"r": 0.8})
 @pytest.mark.parametrize(
     ("answers", "outcome", "decided_by", "reason"),
     [
-        (answered(said_rubric_votes("pass")), "pass", "unanimous", "so pass"),
-        (answered(said_rubric_votes("fail")), "fail", "unanimous", "so fail"),
-        (answered(said_rubric_votes("pass"), asked=frozenset()), "pass", "cache", "so pass"),
+        (answered(cast_rubric_votes("pass")), "pass", "unanimous", "so pass"),
+        (answered(cast_rubric_votes("fail")), "fail", "unanimous", "so fail"),
+        (answered(cast_rubric_votes("pass"), asked=frozenset()), "pass", "cache", "so pass"),
         # Asked with and without the message: the worse answer.
         (
-            answered(said_rubric_votes("pass"), said_rubric_votes("fail")),
+            answered(cast_rubric_votes("pass"), cast_rubric_votes("fail")),
             "fail",
             "unanimous",
             "so fail",
         ),
         (
-            answered(said_rubric_votes("fail"), said_rubric_votes("pass")),
+            answered(cast_rubric_votes("fail"), cast_rubric_votes("pass")),
             "fail",
             "unanimous",
             "so fail",
         ),
-        (answered(said_rubric_votes(stopped=BUDGET)), "abstain", "none", BUDGET.reason),
+        (answered(cast_rubric_votes(stopped=BUDGET)), "abstain", "none", BUDGET.reason),
         (answered(RubricVotes(by_criterion={}, stopped=BUDGET)), "abstain", "none", BUDGET.reason),
         (UNASKED, "abstain", "none", "not asked: no API key"),
         (CHOSEN, "not_applicable", "none", "not asked: --no-judge"),
         (REUSED, "not_applicable", "cache", "passed in run 7; not asked again"),
         # What was answered about another rubric only.
         (
-            Answers(by_rubric={"other": (said_rubric_votes("fail"),)}, unasked=NoKey()),
+            Answers(by_rubric={"other": (cast_rubric_votes("fail"),)}, unasked=NoKey()),
             "abstain",
             "none",
             "not asked: no API key",
@@ -153,7 +153,7 @@ def test_a_judged_criterion_is_what_was_answered_about_it(answers, outcome, deci
 
 def test_a_rubric_with_three_votes_needs_two_that_agree():
     criterion = (
-        verdict(answered(said_rubric_votes("pass", "fail")), rubric("clear", votes=3))
+        verdict(answered(cast_rubric_votes("pass", "fail")), rubric("clear", votes=3))
         .rubrics[0]
         .criteria[1]
     )
@@ -162,7 +162,7 @@ def test_a_rubric_with_three_votes_needs_two_that_agree():
 
 def test_a_criterion_that_no_changed_file_concerns_is_not_applicable_whatever_was_answered():
     judged = (
-        verdict(answered(said_rubric_votes("fail")), rubric("clear", paths=("docs/**",)))
+        verdict(answered(cast_rubric_votes("fail")), rubric("clear", paths=("docs/**",)))
         .rubrics[0]
         .criteria[1]
     )
@@ -185,21 +185,21 @@ def test_a_pass_taken_from_a_receipt_has_the_score_of_then_and_no_other_outcome_
 @pytest.mark.parametrize(
     ("check", "answers", "intact", "outcome", "code"),
     [
-        ("pass", answered(said_rubric_votes("pass")), True, "pass", 0),
-        ("pass", answered(said_rubric_votes("fail")), True, "fail", 1),
+        ("pass", answered(cast_rubric_votes("pass")), True, "pass", 0),
+        ("pass", answered(cast_rubric_votes("fail")), True, "fail", 1),
         ("fail", UNASKED, True, "fail", 1),
         ("pass", UNASKED, True, "inconclusive", 3),
         ("pass", CHOSEN, True, "pass", 0),
-        ("error", answered(said_rubric_votes("pass")), True, "error", 3),
-        ("pass", answered(said_rubric_votes("pass")), False, "error", 5),
-        ("pass", answered(said_rubric_votes("fail")), False, "error", 5),
+        ("error", answered(cast_rubric_votes("pass")), True, "error", 3),
+        ("pass", answered(cast_rubric_votes("pass")), False, "error", 5),
+        ("pass", answered(cast_rubric_votes("fail")), False, "error", 5),
     ],
 )
 def test_the_run_comes_out_as_its_rubrics_do_if_what_was_reviewed_is_still_there(
     check, answers, intact, outcome, code
 ):
-    made_verdict = verdict(answers, checks=checked(check), intact=intact)
-    assert (made_verdict.outcome, made_verdict.exit_code, made_verdict.intact) == (
+    run_verdict = verdict(answers, checks=checked(check), intact=intact)
+    assert (run_verdict.outcome, run_verdict.exit_code, run_verdict.intact) == (
         outcome,
         code,
         intact,
@@ -248,21 +248,21 @@ def override(name: str) -> Override:
     ],
 )
 def test_a_change_of_the_gate_needs_the_word_of_a_person(impact, waivers, answers, code, messages):
-    made_verdict = verdict(answered(said_rubric_votes(answers)), waivers=waivers, impact=impact)
-    assert (made_verdict.exit_code, made_verdict.needs_approval) == (
+    run_verdict = verdict(answered(cast_rubric_votes(answers)), waivers=waivers, impact=impact)
+    assert (run_verdict.exit_code, run_verdict.needs_approval) == (
         code,
         bool(impact.needs_approval and code in (1, 4)),
     )
     assert [
         finding.message[: len(text)]
-        for finding, text in zip(made_verdict.findings, messages, strict=True)
+        for finding, text in zip(run_verdict.findings, messages, strict=True)
     ] == messages
-    assert len(made_verdict.waivers) == sum("by" in text for text in messages)
+    assert len(run_verdict.waivers) == sum("by" in text for text in messages)
 
 
 def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_blocks():
     judged = rubric("clear")
-    plain = verdict(answered(said_rubric_votes("fail")), judged)
+    plain = verdict(answered(cast_rubric_votes("fail")), judged)
     (finding,) = plain.findings
     assert (finding.level, finding.path, finding.line, len(finding.fingerprint)) == (
         "failure",
@@ -271,15 +271,15 @@ def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_bl
         16,
     )
     waived = verdict(
-        answered(said_rubric_votes("fail")),
+        answered(cast_rubric_votes("fail")),
         judged,
         waivers=Waivers(TODAY, (override(finding.fingerprint),)),
     )
     assert (waived.outcome, waived.findings[0].level) == ("pass", "notice")
     assert [waiver.finding for waiver in waived.waivers] == [finding.fingerprint]
     assert waived.rubrics[0].criteria[1].outcome == "fail"
-    said_of_it = f"{finding.fingerprint}: overridden by Ada <ada@x> until 2026-03-01: meant"
-    assert (plain.notes, waived.notes) == ((), (said_of_it,))
+    sentence = f"{finding.fingerprint}: overridden by Ada <ada@x> until 2026-03-01: meant"
+    assert (plain.notes, waived.notes) == ((), (sentence,))
 
 
 def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
@@ -313,18 +313,18 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
     answers = Answers(by_rubric={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
     facts = facts_of((rubric_of("a", must=True), rubric_of("b", must=False)))
     counted = count_answers(facts, CLEAN, CheckResults({}, ()), answers)
-    made_verdict = verdict_of(counted, NOBODY, ())
-    assert [rubric.outcome for rubric in made_verdict.rubrics] == ["fail", "pass"]
-    assert [(finding.line, finding.level) for finding in made_verdict.findings] == [
+    run_verdict = verdict_of(counted, NOBODY, ())
+    assert [rubric.outcome for rubric in run_verdict.rubrics] == ["fail", "pass"]
+    assert [(finding.line, finding.level) for finding in run_verdict.findings] == [
         (1, "failure"),
         (2, "warning"),
     ]
-    assert [finding.rubrics for finding in made_verdict.findings] == [("a",), ("b",)]
-    let_pass = Waivers(TODAY, (override(made_verdict.findings[0].fingerprint),))
+    assert [finding.rubrics for finding in run_verdict.findings] == [("a",), ("b",)]
+    let_pass = Waivers(TODAY, (override(run_verdict.findings[0].fingerprint),))
     waived = verdict_of(counted, let_pass, ())
     assert (waived.outcome, [rubric.score for rubric in waived.rubrics]) == (
         "pass",
-        [1.0, made_verdict.rubrics[1].score],
+        [1.0, run_verdict.rubrics[1].score],
     )
     assert [bool(finding.waiver) for finding in waived.findings] == [False, True]
     are_waived = [
@@ -353,10 +353,10 @@ def test_a_waived_finding_stands_behind_those_that_block():
         path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="first"
     )
     checks = checked("fail", "r", two)
-    blocked = verdict(answered(said_rubric_votes("fail")), checks=checks)
+    blocked = verdict(answered(cast_rubric_votes("fail")), checks=checks)
     assert [finding.message for finding in blocked.findings] == ["first", "so fail"]
     waived = verdict(
-        answered(said_rubric_votes("fail")),
+        answered(cast_rubric_votes("fail")),
         checks=checks,
         waivers=Waivers(TODAY, (override(blocked.findings[0].fingerprint),)),
     )
@@ -424,26 +424,26 @@ KNOWN = CommitsReviewed(count=2)
     ],
 )
 def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(options, check, unasked, chosen):
-    made_rubric = rubric("clear")
+    clear_rubric = rubric("clear")
     other = Criterion(
         id="other", kind="check", check="forbidden-pattern", options={"pattern": "x"}, must=True
     )
-    made_rubric = replace(
-        made_rubric, criterion=(made_rubric.criterion[0], other, *made_rubric.criterion[1:])
+    clear_rubric = replace(
+        clear_rubric, criterion=(clear_rubric.criterion[0], other, *clear_rubric.criterion[1:])
     )
     (ours,) = checked("fail" if check in ("fail", "both") else "pass").results.values()
     theirs = replace(
         ours, id="other", outcome="fail" if check in ("fail elsewhere", "both") else "pass"
     )
     checks = CheckResults({("r", "secrets"): ours, ("r", "other"): theirs}, ())
-    found_answers = without_asking(
-        ReviewRequest(Selection("commit"), **options), facts_of((made_rubric,)), checks, NOBODY
+    unasked_answers = without_asking(
+        ReviewRequest(Selection("commit"), **options), facts_of((clear_rubric,)), checks, NOBODY
     )
     assert (
-        found_answers and found_answers.unasked,
-        found_answers and found_answers.chosen,
+        unasked_answers and unasked_answers.unasked,
+        unasked_answers and unasked_answers.chosen,
     ) == (unasked, chosen)
-    assert found_answers is None or found_answers.by_rubric == {}
+    assert unasked_answers is None or unasked_answers.by_rubric == {}
 
 
 @pytest.mark.parametrize(
@@ -460,10 +460,10 @@ def test_what_other_reviews_cover_is_not_asked_again_at_a_push_unless_that_is_fo
 ):
     mode = HookMode("pre-push", find_reviews=lambda: covered)
     review_request = ReviewRequest(Selection("commit"), force=force, mode=mode)
-    found_answers = without_asking(
+    unasked_answers = without_asking(
         review_request, facts_of((rubric("clear"),), by_agent=True), checked(check), NOBODY
     )
-    assert (found_answers and found_answers.unasked) == unasked
+    assert (unasked_answers and unasked_answers.unasked) == unasked
 
 
 def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks():
@@ -474,21 +474,21 @@ def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks(
         )
         is None
     )
-    found_answers = without_asking(
+    unasked_answers = without_asking(
         review_request, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY
     )
-    assert found_answers is not None
-    assert (found_answers.unasked, found_answers.chosen) == (NoQuestion(), True)
+    assert unasked_answers is not None
+    assert (unasked_answers.unasked, unasked_answers.chosen) == (NoQuestion(), True)
 
 
 def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():
     half = RubricVotes(by_criterion={"clear": (), "short": ()})
     answers = Answers(
         by_rubric={
-            "new": (said_rubric_votes("pass"), said_rubric_votes("fail")),
-            "old": (said_rubric_votes("pass"),),
-            "both": (said_rubric_votes("pass"), said_rubric_votes("fail")),
-            "half": (half, said_rubric_votes("pass")),
+            "new": (cast_rubric_votes("pass"), cast_rubric_votes("fail")),
+            "old": (cast_rubric_votes("pass"),),
+            "both": (cast_rubric_votes("pass"), cast_rubric_votes("fail")),
+            "half": (half, cast_rubric_votes("pass")),
         },
         asked=frozenset(("new", "both", "half")),
         cached=frozenset(("old", "both")),

@@ -85,11 +85,11 @@ def cast(summary: Summary) -> list[list[str]]:
 
 def in_turn(*answers: dict) -> list[Callable[[MessagesRequest], Step]]:
     """Steps that answer each request, whichever comes first."""
-    lock, left_entries = threading.Lock(), list(answers)
+    lock, remaining_answers = threading.Lock(), list(answers)
 
     def step(_: MessagesRequest) -> Step:
         with lock:
-            return answer(left_entries.pop(0))
+            return answer(remaining_answers.pop(0))
 
     return [step] * len(answers)
 
@@ -167,14 +167,11 @@ def test_a_model_that_is_gone_is_replaced_by_the_fallback_which_is_said_and_kept
 def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_again_in_a_repeated_run(
     votes,
 ):
-    more_fields = {f"src/m{number}.py": f"x = {number}\n" for number in range(8)}
-    votes.repo.commit(**more_fields)
+    files = {f"src/m{number}.py": f"x = {number}\n" for number in range(8)}
+    votes.repo.commit(**files)
 
     def orders(requests: Iterable[MessagesRequest]) -> set[tuple[str, ...]]:
-        return {
-            tuple(re.findall(r"==== (src/m\d.py)", asked_request.all_text))
-            for asked_request in requests
-        }
+        return {tuple(re.findall(r"==== (src/m\d.py)", request.all_text)) for request in requests}
 
     votes("votes = 9", *in_turn(*[PASSES] * 5))
     first, tops = (
@@ -201,11 +198,9 @@ def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds
         votes.repo.write(".vibe-gate/rubrics/quality.toml", rubric)
         with answering(*[answer(PASSES, usage=Usage(10, 5, 0, 90))] * 4) as model:
             summary = votes.walk(votes.environ | model.environ, max_cost_usd=1.0).summary
-        for asked_request in model.script.requests:
-            assert asked_request.body["system"][-1]["cache_control"]
-            beginnings.append(
-                json.dumps([asked_request.body["tools"], asked_request.body["system"]])
-            )
+        for request in model.script.requests:
+            assert request.body["system"][-1]["cache_control"]
+            beginnings.append(json.dumps([request.body["tools"], request.body["system"]]))
     assert len(beginnings) >= 3
     assert len(set(beginnings)) == 1
     cached = summary.cost.cache_read_tokens
@@ -235,15 +230,15 @@ def vote(**outcomes: str) -> CastVote:
 
 
 def test_votes_count_in_the_order_of_their_numbers_until_they_settle_the_outcome():
-    kept_fields = {1: vote(a="fail", b="pass"), 2: vote(a="pass", b="pass"), 4: vote(a="fail")}
+    votes_by_number = {1: vote(a="fail", b="pass"), 2: vote(a="pass", b="pass"), 4: vote(a="fail")}
     outcomes = {
-        name: [vote_entry.outcome for vote_entry in votes]
-        for name, votes in count_votes(("a", "b"), 3, kept_fields).items()
+        name: [cast_vote.outcome for cast_vote in votes]
+        for name, votes in count_votes(("a", "b"), 3, votes_by_number).items()
     }
     assert outcomes == {"a": ["fail", "pass"], "b": ["pass", "pass"]}
-    assert settle_question(("a", "b"), 3, kept_fields) is None
-    assert settle_question(("a", "b"), 1, kept_fields).by_criterion.keys() == {"a", "b"}
-    assert settle_question((), 1, kept_fields) is None
+    assert settle_question(("a", "b"), 3, votes_by_number) is None
+    assert settle_question(("a", "b"), 1, votes_by_number).by_criterion.keys() == {"a", "b"}
+    assert settle_question((), 1, votes_by_number) is None
 
 
 def test_a_vote_that_does_not_count_says_nothing_of_lines_that_speak_to_the_reviewer():

@@ -74,8 +74,8 @@ def applied(
 
 def test_without_waivers_a_failed_must_blocks_with_its_finding():
     without = applied(("fail", "pass", "pass"), [finding("a")])
-    [shown_text] = without.findings
-    assert (shown_text.level, shown_text.message, shown_text.fingerprint) == (
+    [blocking] = without.findings
+    assert (blocking.level, blocking.message, blocking.fingerprint) == (
         "failure",
         "bad",
         finding("a").fingerprint,
@@ -177,19 +177,19 @@ def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
 
 
 def test_what_lets_a_criterion_pass_is_said_once_for_each_sentence():
-    finding_entry, two, other = finding("a", 1), finding("a", 2), finding("b", 1)
+    first, second, other = finding("a", 1), finding("a", 2), finding("b", 1)
     waivers = Waivers(
         TODAY,
-        (override(finding_entry), override(two), override(other)),
+        (override(first), override(second), override(other)),
         (Suppression(reason="x", criterion="c"),),
     )
-    said_text = "overridden by Ada <ada@x> until 2026-03-01: it | is"
-    assert waiver_sentence("r", "a", [finding_entry, two, other], waivers) == said_text
+    sentence = "overridden by Ada <ada@x> until 2026-03-01: it | is"
+    assert waiver_sentence("r", "a", [first, second, other], waivers) == sentence
     assert (
         waiver_sentence("r", "c", [other, finding("c")], waivers)
         == "suppressed by the repository: x"
     )
-    assert waiver_sentence("r", "a", [finding_entry, finding("a", 3)], waivers) == ""
+    assert waiver_sentence("r", "a", [first, finding("a", 3)], waivers) == ""
 
 
 def test_the_gate_itself_is_waived_by_its_fingerprint_only():
@@ -210,5 +210,5 @@ def test_the_gate_itself_is_waived_by_its_fingerprint_only():
     ],
 )
 def test_an_agent_is_known_by_its_environment_or_address(environ, emails, expected):
-    named_agent = agent_behind(agents_in(environ), emails)
-    assert named_agent == expected if not expected else expected in named_agent
+    agent = agent_behind(agents_in(environ), emails)
+    assert agent == expected if not expected else expected in agent

@@ -138,16 +138,14 @@ def test_functions_definitions_and_imports_are_known(outlines, sample):
     file_outline = outlines[sample.path]
     assert file_outline is not None
     (function,) = [
-        found_definition
-        for found_definition in file_outline.definitions
-        if found_definition.name == "total"
+        definition for definition in file_outline.definitions if definition.name == "total"
     ]
     lines = sample.text.split("\n")
     body_lines = [number for number, line in enumerate(lines, 1) if _BODY.search(line)]
     assert (function.first, function.last) == sample.place
     assert function.parameters == sample.parameters
     assert file_outline.enclosing(body_lines[0]) == function
-    assert {found_definition.name for found_definition in file_outline.definitions} == {
+    assert {definition.name for definition in file_outline.definitions} == {
         "total",
         *sample.others,
     }
@@ -170,8 +168,7 @@ def test_lines_are_those_of_git_whatever_the_characters():
     assert file_outline is not None
     assert file_outline.names["x"] == (4,)
     assert [
-        (found_definition.first, found_definition.last)
-        for found_definition in file_outline.definitions[-1:]
+        (definition.first, definition.last) for definition in file_outline.definitions[-1:]
     ] == [(3, 4)]
 
 

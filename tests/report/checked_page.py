@@ -17,6 +17,6 @@ def check(tab: Page, page: str, scheme: Literal["light", "dark"]) -> None:
     for fold in tab.locator("summary").all():
         fold.click()
     assert tab.evaluate("window.ran") is None
-    found_result = Axe().run(tab)
-    assert found_result.violations_count == 0, found_result.generate_report()
+    axe_result = Axe().run(tab)
+    assert axe_result.violations_count == 0, axe_result.generate_report()
     assert "\u202e" not in tab.locator("body").inner_text()

@@ -46,9 +46,9 @@ class Growing:
         name += self.attack
         number = len(self.nodes)
         took = {"stage": STAGE_MS, "judge": JUDGE_MS}.get(kind, CHECKS_MS) * (1 + number % 3)
-        added = max((self.ends[after_entry] for after_entry in after), default=BEGAN)
+        added = max((self.ends[predecessor] for predecessor in after), default=BEGAN)
         start = added + WAIT_MS * (number % 3)
-        self.edges += [(after_entry, name) for after_entry in after]
+        self.edges += [(predecessor, name) for predecessor in after]
         self.ends[name] = added if outcome == "skipped" else start + took
         if outcome != "skipped":
             self.times[name] = NodeTime(added, start, start + took)
@@ -78,13 +78,13 @@ class Growing:
         rubrics: Sequence[str] = QUALITY,
     ) -> str:
         """A gate with its checks and judges, which it lasts as long as."""
-        made_result = self.add(name, "gate", after, outcome)
-        self.ends[made_result] = self.times[made_result].start
-        checks = self.add(f"{name}-checks", "checks", [made_result])
+        gate_id = self.add(name, "gate", after, outcome)
+        self.ends[gate_id] = self.times[gate_id].start
+        checks = self.add(f"{name}-checks", "checks", [gate_id])
         judges = [self.add(f"{name}-{rubric}", "judge", [checks]) for rubric in rubrics]
-        self.ends[made_result] = max(self.ends[judge] for judge in judges)
-        self.times[made_result] = replace(self.times[made_result], end=self.ends[made_result])
-        return made_result
+        self.ends[gate_id] = max(self.ends[judge] for judge in judges)
+        self.times[gate_id] = replace(self.times[gate_id], end=self.ends[gate_id])
+        return gate_id
 
     def _turn(self, node: str, kind: str, number: int, start: int, end: int) -> TurnView:
         step = (end - start) // 4
@@ -119,12 +119,12 @@ class Growing:
             for model in MODELS
         }
         cost = Cost(usd=sum(self.usd.values()), basis="known", by_node=self.usd, by_model=by_model)
-        told_summary = summary(
+        run_summary = summary(
             outcome="fail", exit_code=1, findings=(finding(),), cost=cost, run_id=graph.run_id
         )
         return View(
-            told_summary,
-            graph=add_outcomes(graph, told_summary),
+            run_summary,
+            graph=add_outcomes(graph, run_summary),
             times=self.times,
             turns=self.turns,
         )
@@ -197,18 +197,18 @@ def looked_again(attack: str = "") -> dict[str, RoundRecord]:
 
 def rounds(attack: str = "") -> View:
     """A run whose gates looked three times, after another run about the same change."""
-    told_summary = summary(
+    run_summary = summary(
         outcome="fail", exit_code=1, findings=(finding("Here.", fingerprint=HERE),)
     )
     graph = Graph(
-        told_summary.run_id,
+        run_summary.run_id,
         tuple(Node(id=name, kind="gate", outcome="fail") for name in looked_again()),
     )
     fixed = (earlier_finding(GONE, f"Gone.{attack}"),)
     since = RoundRecord(number=2, after="20260101T030405006Z-abcdef01", new=(earlier_finding(HERE),), fixed=fixed,
                       counts=RoundCounts(new=1, fixed=1))  # fmt: skip
     return View(
-        told_summary,
+        run_summary,
         graph=graph,
         gates=looked_again(attack),
         rounds=(looked_again(attack),),

@@ -54,14 +54,14 @@ def page(markdown: str, *, breaks: bool = True) -> HtmlElement:
 
 def acted_upon(tree: HtmlElement) -> list[str]:
     """What GitHub would turn into a mention, a reference, a link, an emoji or mathematics."""
-    found_entries = []
+    hits = []
     for text in tree.xpath(
         "//text()[not(ancestor::pre or ancestor::code or ancestor::tt or ancestor::a)]"
     ):
-        found_entries += [
+        hits += [
             f"{name}: {text!r}" for name, pattern in ACTED_UPON.items() if pattern.search(str(text))
         ]
-    return found_entries
+    return hits
 
 
 def skeleton(tree: HtmlElement) -> list[str]:

@@ -130,7 +130,7 @@ def _summary(head: str, findings: tuple[Finding, ...], *criteria: CriterionResul
         counterexample=COUNTEREXAMPLE,
         changes="A refused transfer returns 0 instead of raising BankError.",
     )
-    made_summary = summary(
+    commented_summary = summary(
         key=head, outcome="fail", exit_code=1, findings=findings,
         files=(changed("src/ledger/transfer.py", 4, 1), changed("src/ledger/rights.py", 1, 0),
                changed("CLAUDE.md", 1, 0), changed("tests/fixtures/keys.py", 1, 0),
@@ -153,7 +153,8 @@ def _summary(head: str, findings: tuple[Finding, ...], *criteria: CriterionResul
         cache=CacheUse(hits=1, misses=3),
     )  # fmt: skip
     return replace(
-        made_summary, change=replace(made_summary.change, base_commit=BASE, head_commit=head)
+        commented_summary,
+        change=replace(commented_summary.change, base_commit=BASE, head_commit=head),
     )
 
 
@@ -189,13 +190,13 @@ def second() -> Report:
     criteria = (criterion("retries-are-safe", "fail", kind="judge", reason=new_finding.message),
              criterion("names-are-clear", "fail", kind="judge", must=False, reason=old.message),
              criterion("no-invisible-unicode", reason="No invisible character among the added lines."))  # fmt: skip
-    local_entries = (before[0], new_finding, old, *before[2:])
-    told_round = next_round(
-        first_round(before, FIRST).state, local_entries, SECOND,
+    findings = (before[0], new_finding, old, *before[2:])
+    second_round = next_round(
+        first_round(before, FIRST).state, findings, SECOND,
         touched=lambda finding: finding == new_finding, blocking=lambda finding: finding.level == "failure",
     )  # fmt: skip
     return Report(
-        summary=_summary(SECOND, local_entries, *criteria, TESTS), notes=(), round=told_round, links=links(SECOND), patch=PATCH,
+        summary=_summary(SECOND, findings, *criteria, TESTS), notes=(), round=second_round, links=links(SECOND), patch=PATCH,
         artifact="summary", number=12,
         review=f"{BASE[:12]}...{SECOND[:12]}",
     )  # fmt: skip
@@ -206,13 +207,15 @@ def passed() -> Report:
                 changes="A refused transfer is logged, and raises BankError as before.")  # fmt: skip
     logged = criterion("errors-not-swallowed", kind="judge", reason=vote.reason, votes=(vote,))
     cost = Cost(usd=0.0041, basis="known", input_tokens=9_000, output_tokens=80)
-    made_summary = summary(
+    passed_summary = summary(
         findings=(), cost=cost, rubrics=(rubric(criterion("no-secrets"), logged),)
     )
-    made_summary = replace(
-        made_summary, change=replace(made_summary.change, head_commit=FIRST), key=FIRST
+    passed_summary = replace(
+        passed_summary, change=replace(passed_summary.change, head_commit=FIRST), key=FIRST
     )
-    return Report(made_summary, (), first_round((), FIRST), links=links(FIRST), artifact="summary")
+    return Report(
+        passed_summary, (), first_round((), FIRST), links=links(FIRST), artifact="summary"
+    )
 
 
 CALIBRATED = TrustBadge(
@@ -293,8 +296,8 @@ def changed_gate(**fields: Any) -> Summary:
 
 
 def _unasked(cause: Cause) -> Summary:
-    asked_question = open_question("errors-not-swallowed", cause, "not_applicable")
-    return summary(rubrics=(rubric(criterion(), asked_question),))
+    unasked_question = open_question("errors-not-swallowed", cause, "not_applicable")
+    return summary(rubrics=(rubric(criterion(), unasked_question),))
 
 
 def _waiting(cause: Cause) -> Summary:

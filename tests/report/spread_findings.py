@@ -55,10 +55,10 @@ DECIDES = quoted("src/ledger/receipt.py", 31, "    if sent == 0: return NOTHING_
 
 def spread_finding(**fields) -> Finding:
     """One defect with three places, and an unchanged line that decides it."""
-    first, *other_entries = QUOTES
+    first, *other_quotes = QUOTES
     places = [
-        FindingPlace(path=other_entry.path, line=other_entry.line, end_line=other_entry.line)
-        for other_entry in other_entries
+        FindingPlace(path=other_quote.path, line=other_quote.line, end_line=other_quote.line)
+        for other_quote in other_quotes
     ]
     values = {
         "path": first.path,

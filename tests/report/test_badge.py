@@ -48,7 +48,7 @@ WRONG = Label(ts=datetime(2026, 11, 27, tzinfo=UTC), finding="0" * 16, rubric="q
               by="Ada <ada@x.org>", digest=QUALITY.digest, model="m", source="cli")  # fmt: skip
 
 
-def told_summary(
+def calibrated_summary(
     of: Rubric = QUALITY,
     measured: CriterionBaseline | None = MEASURED,
     *labels: Label,
@@ -61,10 +61,10 @@ def told_summary(
     [badge] = badges(Gate(file, (of,), "trusted", "", baselines=(baseline,)), labels, "m").values()
     text = "the handler hides the error"
     vote = Vote(outcome="fail", said="fail", reason=text)
-    asked_criterion = criterion(
+    judged_criterion = criterion(
         NAME, "fail", kind="judge", decided_by="unanimous", reason=text, votes=(vote,), trust=badge
     )
-    result = weighed(criterion(), asked_criterion)
+    result = weighed(criterion(), judged_criterion)
     level = "failure" if result.outcome == "fail" else "warning"
     return summary(
         outcome=result.outcome, exit_code=int(result.outcome == "fail"), rubrics=(result,),
@@ -96,10 +96,10 @@ def documents(summary: Summary) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("run_summary", "badge"),
     [
-        (told_summary(), "calibrated: 1 of 60 clean blocked, 27 of 30 found"),
-        (told_summary(REWORDED), "stale (calibrated before the rubric changed)"),
-        (told_summary(measured=None), "uncalibrated"),
-        (told_summary(QUALITY, replace(MEASURED, flips=2, repeats=3)),
+        (calibrated_summary(), "calibrated: 1 of 60 clean blocked, 27 of 30 found"),
+        (calibrated_summary(REWORDED), "stale (calibrated before the rubric changed)"),
+        (calibrated_summary(measured=None), "uncalibrated"),
+        (calibrated_summary(QUALITY, replace(MEASURED, flips=2, repeats=3)),
          "unsteady: 2 of 90 cases flipped, 1 of 60 clean blocked, 27 of 30 found"),
     ],
     ids=["calibrated", "reworded", "no case", "flips"],
@@ -117,48 +117,52 @@ def test_a_reworded_question_makes_its_badge_stale_in_every_document(run_summary
 
 
 def test_a_fail_that_only_advised_is_counted_and_named_beside_the_verdict():
-    made_summary = told_summary(measured=None, uncalibrated="advise")
-    said_text = f"1 criterion would have blocked: {NAME} (uncalibrated)"
-    assert sentences.verdict_headline(made_summary) == f"PASS with 1 warning · quality; {said_text}"
-    report = reports.first_report(made_summary)
-    assert said_text in render_comment(report).partition("<details>")[0].replace("\\", "").replace(
+    advised_summary = calibrated_summary(measured=None, uncalibrated="advise")
+    sentence = f"1 criterion would have blocked: {NAME} (uncalibrated)"
+    assert (
+        sentences.verdict_headline(advised_summary) == f"PASS with 1 warning · quality; {sentence}"
+    )
+    report = reports.first_report(advised_summary)
+    assert sentence in render_comment(report).partition("<details>")[0].replace("\\", "").replace(
         "`", ""
     )
-    assert said_text in make_check_run(report).title
-    assert "would have blocked (uncalibrated" not in documents(made_summary)["terminal"]
-    [result] = made_summary.rubrics
-    assert json.loads(to_json(made_summary))["rubrics"][0]["criteria"][1]["would_block"] is True
-    assert "skipped" in render_junit(made_summary) and 'type="would have blocked"' in render_junit(
-        made_summary
-    )
-    placed = annotate_finding(made_summary.findings[0], report)
+    assert sentence in make_check_run(report).title
+    assert "would have blocked (uncalibrated" not in documents(advised_summary)["terminal"]
+    [result] = advised_summary.rubrics
+    assert json.loads(to_json(advised_summary))["rubrics"][0]["criteria"][1]["would_block"] is True
+    assert "skipped" in render_junit(
+        advised_summary
+    ) and 'type="would have blocked"' in render_junit(advised_summary)
+    placed = annotate_finding(advised_summary.findings[0], report)
     assert placed is not None and placed.annotation_level == "warning"
     assert "Would have blocked: uncalibrated; only advises" in placed.raw_details
     assert result.score == 1.0, "what advises takes nothing from the score"
 
 
 def test_what_has_not_earned_to_block_says_what_is_missing():
-    made_summary = told_summary(QUALITY, replace(MEASURED, clean_blocked=0), block="earned")
-    assert made_summary.outcome == "pass"
+    advised_summary = calibrated_summary(
+        QUALITY, replace(MEASURED, clean_blocked=0), block="earned"
+    )
+    assert advised_summary.outcome == "pass"
     assert (
         "only advises until 18 more clean changes are labelled"
-        in documents(made_summary)["comment"]
+        in documents(advised_summary)["comment"]
     )
-    assert f"{NAME} (not earned)" in sentences.verdict_headline(made_summary)
+    assert f"{NAME} (not earned)" in sentences.verdict_headline(advised_summary)
     # A person's word counts as a clean change that was blocked: the bound moves.
     earned = replace(MEASURED, clean=78, clean_blocked=0)
-    assert told_summary(QUALITY, earned, block="earned").outcome == "fail"
-    second_summary = told_summary(QUALITY, earned, WRONG, block="earned")
+    assert calibrated_summary(QUALITY, earned, block="earned").outcome == "fail"
+    second_summary = calibrated_summary(QUALITY, earned, WRONG, block="earned")
     assert second_summary.outcome == "pass"
     assert "1 of 79 clean blocked" in documents(second_summary)["comment"]
 
 
 def test_an_unsteady_judge_is_an_outcome_of_its_own_where_criteria_are_listed():
-    shown_documents = documents(told_summary(QUALITY, replace(MEASURED, flips=2, repeats=3)))
-    assert "must unsteady fail: 1 finding below" in shown_documents["terminal"]
-    assert "| unsteady: **fail** |" in shown_documents["comment"]
-    assert ">unsteady: fail</span>" in shown_documents["html"]
-    assert '"outcome":"fail"' in shown_documents["json"].replace(" ", ""), "what it answered stays"
+    texts_by_name = documents(calibrated_summary(QUALITY, replace(MEASURED, flips=2, repeats=3)))
+    assert "must unsteady fail: 1 finding below" in texts_by_name["terminal"]
+    assert "| unsteady: **fail** |" in texts_by_name["comment"]
+    assert ">unsteady: fail</span>" in texts_by_name["html"]
+    assert '"outcome":"fail"' in texts_by_name["json"].replace(" ", ""), "what it answered stays"
 
 
 def test_a_terminal_says_once_what_holds_for_all_judges_of_a_rubric():
@@ -166,20 +170,22 @@ def test_a_terminal_says_once_what_holds_for_all_judges_of_a_rubric():
     criteria = [
         criterion(name, kind="judge", reason="So it is.", trust=unknown) for name in ("a", "b")
     ]
-    shown_text = render_screen(summary(rubrics=(weighed(criterion(), *criteria),)), (), 100).plain
-    assert shown_text.count("uncalibrated") == 1
-    assert "quality  pass · score 1.00 · coverage 100% · uncalibrated\n" in shown_text
+    narrow_screen = render_screen(
+        summary(rubrics=(weighed(criterion(), *criteria),)), (), 100
+    ).plain
+    assert narrow_screen.count("uncalibrated") == 1
+    assert "quality  pass · score 1.00 · coverage 100% · uncalibrated\n" in narrow_screen
     criteria[1] = replace(criteria[1], trust=reports.CALIBRATED)
-    told_apart = render_screen(summary(rubrics=(weighed(criterion(), *criteria),)), (), 200).plain
-    assert "So it is. · uncalibrated\n" in told_apart
-    assert "27 of 30 found\n" in told_apart
+    wide_screen = render_screen(summary(rubrics=(weighed(criterion(), *criteria),)), (), 200).plain
+    assert "So it is. · uncalibrated\n" in wide_screen
+    assert "27 of 30 found\n" in wide_screen
 
 
 def test_a_line_comment_says_that_its_finding_would_have_blocked():
-    made_summary = told_summary(measured=None, uncalibrated="advise")
+    advised_summary = calibrated_summary(measured=None, uncalibrated="advise")
     patch = b"--- a/src/a.py\n+++ b/src/a.py\n@@ -40,1 +40,2 @@\n a\n+b\n"
     [entry] = make_review_comments(
-        reports.first_report(made_summary),
+        reports.first_report(advised_summary),
         read_anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch),
     )
     assert entry.body.startswith("<!-- vibe-gate:finding ") and "**warning**" in entry.body
@@ -187,11 +193,11 @@ def test_a_line_comment_says_that_its_finding_would_have_blocked():
 
 
 def test_a_notice_beside_it_would_not_have_blocked():
-    made_summary = told_summary(measured=None, uncalibrated="advise")
-    refuted = replace(made_summary.findings[0], level="notice", line=9)
+    advised_summary = calibrated_summary(measured=None, uncalibrated="advise")
+    refuted = replace(advised_summary.findings[0], level="notice", line=9)
     assert [
-        queries.advice_behind(entry, made_summary) is None
-        for entry in (refuted, made_summary.findings[0])
+        queries.advice_behind(entry, advised_summary) is None
+        for entry in (refuted, advised_summary.findings[0])
     ] == [
         True,
         False,
@@ -199,17 +205,17 @@ def test_a_notice_beside_it_would_not_have_blocked():
 
 
 def test_stats_count_what_would_have_blocked_once_for_each_finding():
-    made_summary = told_summary(measured=None, uncalibrated="advise")
+    advised_summary = calibrated_summary(measured=None, uncalibrated="advise")
     runs = [
         RunEntry(name, HEAD, outcome="pass", rubrics=(("quality", "pass"),)) for name in ("a", "b")
     ]
-    total = compute_statistics(runs, {}, lambda run: extract_figures(made_summary))
+    total = compute_statistics(runs, {}, lambda run: extract_figures(advised_summary))
     assert total.would_have_blocked == {f"quality/{NAME}": 1}
     assert f"would have blocked: 1 of quality/{NAME}" in render_statistics(total)
 
 
 def test_without_definitions_nobody_is_told_that_a_judge_is_uncalibrated():
-    shown_documents = documents(
+    texts_by_name = documents(
         summary(key=HEAD, rubrics=(weighed(criterion(), criterion(NAME, kind="judge")),))
     )
-    assert not any("calibrated" in text for text in shown_documents.values())
+    assert not any("calibrated" in text for text in texts_by_name.values())

@@ -79,12 +79,10 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
 )
 def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, render):
     markdown = render()
-    seen_result = look(room, tmp_path, markdown, room.COLUMN + 32)
-    assert [seen_result["folds"], seen_result["closed"], seen_result["open"]] == [
-        markdown.count("<details>")
-    ] * 3
-    assert (seen_result["wide"], seen_result["scrolled"], seen_result["page"]) == ([], 0, True)
-    assert (seen_result["asked"], seen_result["fetched"]) == ([], [])
+    facts = look(room, tmp_path, markdown, room.COLUMN + 32)
+    assert [facts["folds"], facts["closed"], facts["open"]] == [markdown.count("<details>")] * 3
+    assert (facts["wide"], facts["scrolled"], facts["page"]) == ([], 0, True)
+    assert (facts["asked"], facts["fetched"]) == ([], [])
 
 
 def test_the_text_of_every_finding_can_be_seen(room, tmp_path):

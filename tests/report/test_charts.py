@@ -132,9 +132,9 @@ def test_in_a_narrow_terminal_columns_go_before_a_run_id_is_cut(width, heads):
     first, run, _ = run_list.drop_wide_columns(rows, width)
     assert (
         " ".join(
-            first_entry.strip()
-            for first_entry in first
-            if first_entry.strip() not in ("outcome", "run", "title")
+            heading.strip()
+            for heading in first
+            if heading.strip() not in ("outcome", "run", "title")
         )
         == heads
     )

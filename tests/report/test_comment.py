@@ -47,7 +47,7 @@ RENDERED = {
     "advised.md": lambda: render_comment(reports.advised()),
     "passed.md": lambda: render_comment(reports.passed()),
     "openings.md": lambda: "\n\n".join(
-        f"<!-- {name} -->\n{opened(made_value())}" for name, made_value in reports.CASES.items()
+        f"<!-- {name} -->\n{opened(build_report())}" for name, build_report in reports.CASES.items()
     ),
     "job-summary.md": lambda: render_job_summary(reports.second(), LOST),
     "check-run.md": lambda: make_check_run(reports.first()).summary,
@@ -85,7 +85,7 @@ def without_state(text: str) -> str:
 
 
 def big(findings: int, patch: str = "") -> Report:
-    found_entries = tuple(
+    many_findings = tuple(
         finding(f"finding {n} " + "which says a good deal " * 9, line=n + 1, path=f"src/{'deep/' * 9}file{n}.py",
                 fingerprint=f"{n:016x}", level="failure" if n % 4 == 0 else "warning")
         for n in range(findings)
@@ -93,7 +93,7 @@ def big(findings: int, patch: str = "") -> Report:
     failure = failed(
         0,
         200,
-        first_findings=found_entries,
+        first_findings=many_findings,
         policy_changes=(policy(),) * 30,
         unreviewed=(unseen(),) * 2000,
     )
@@ -101,7 +101,7 @@ def big(findings: int, patch: str = "") -> Report:
     return Report(
         failure,
         ("a note",) * 50,
-        first_round(found_entries, head),
+        first_round(many_findings, head),
         links=reports.links(head),
         patch=patch,
         artifact="summary",
@@ -129,11 +129,11 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     report = big(findings, patch)
     body = render_comment(report, LOST * 50)
     assert len(body.encode()) <= MAX_COMMENT
-    told_result = body.count("\n- **failure**") + body.count("\n- **warning**")
+    shown_count = body.count("\n- **failure**") + body.count("\n- **warning**")
     missing = re.search(
         r"\*\*([\d,]+) more findings\*\* did not fit: see \[the job's summary\]\(", body
     )
-    assert told_result + (int(missing[1].replace(",", "")) if missing else 0) == findings
+    assert shown_count + (int(missing[1].replace(",", "")) if missing else 0) == findings
     assert body.count("<details>") == body.count("</details>")
     assert len(re.findall(r"(?m)^```", body)) % 2 == 0
     assert "Run this review in a clone" in body
@@ -190,14 +190,14 @@ def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
 
 def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it():
     report = reports.first_report(summary(unreviewed=(unseen(reason="no criterion asks a judge"),)))
-    asked_result = reports.first_report(reports.CASES["no key"]().summary)
+    without_key = reports.first_report(reports.CASES["no key"]().summary)
     for text in (
         render_comment,
         lambda report: render_sarif(report.summary),
         lambda report: render_screen(report.summary, (), 80).plain,
     ):
         assert not re.search("(?i)not judged|no judge saw|asks a judge", text(report))
-        assert re.search("(?i)not judged|no judge saw", text(asked_result))
+        assert re.search("(?i)not judged|no judge saw", text(without_key))
 
 
 @pytest.mark.parametrize(("case", "reason"), [("key refused", "does not accept the key"), ("overload", "overloaded"),
@@ -211,11 +211,11 @@ def test_why_questions_have_no_answer_is_in_sight_and_in_the_fold(case, reason):
 
 
 def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
-    for name, made_value in reports.CASES.items():
-        body = render_comment(made_value())
+    for name, build_report in reports.CASES.items():
+        body = render_comment(build_report())
         assert "see above" not in body, name
         assert "\\|" not in body, name
-        assert not re.search(r"Details:|Failed to|attempts", opened(made_value())), name
+        assert not re.search(r"Details:|Failed to|attempts", opened(build_report())), name
     folded = render_comment(reports.CASES["answer without its form"]()).partition("<details>")[2]
     assert "Details: Failed to provide valid structured output after 5 attempts" in folded
     assert (
@@ -224,20 +224,18 @@ def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
 
 
 def test_no_case_contradicts_the_arithmetic():
-    for name, made_value in reports.CASES.items():
-        for rubric in made_value().summary.rubrics:
+    for name, build_report in reports.CASES.items():
+        for rubric in build_report().summary.rubrics:
             real = weighed(*rubric.criteria)
             assert (rubric.outcome, rubric.coverage) == (real.outcome, real.coverage), name
             assert not queries.has_score(rubric) or rubric.score == real.score, name
 
 
 def test_a_rubric_without_a_verdict_has_no_score():
-    made_result = reports.CASES["judge undecided"]()
-    assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in render_comment(
-        made_result
-    )
-    assert "score" not in render_comment(made_result) + render_verdict_page(made_result.summary)
-    beside = replace(made_result.summary.rubrics[0], id="other", score=0.1)
+    report = reports.CASES["judge undecided"]()
+    assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in render_comment(report)
+    assert "score" not in render_comment(report) + render_verdict_page(report.summary)
+    beside = replace(report.summary.rubrics[0], id="other", score=0.1)
     copy_of_both = replace(reports.CASES["failed by its score"]().summary, exit_code=1)
     assert (
         queries.lowest_score(replace(copy_of_both, rubrics=(*copy_of_both.rubrics, beside))) == 0.25
@@ -289,20 +287,20 @@ def test_annotations_stand_at_new_and_open_findings_and_the_rest_is_in_the_summa
         ("tests/fixtures/keys.py", 3, "notice"),
     ]
     assert run.annotations[1].raw_details.startswith("Counterexample: transfer(account, -5)")
-    whole_round = first_round((finding("too many lines", path="", line=0),), reports.FIRST)
-    assert "too many lines" in make_check_run(replace(report, round=whole_round)).summary
+    first = first_round((finding("too many lines", path="", line=0),), reports.FIRST)
+    assert "too many lines" in make_check_run(replace(report, round=first)).summary
 
 
 def test_review_comments_stand_only_at_lines_of_the_diff_and_only_for_new_findings():
-    made_comments = comments(reports.first())
+    line_comments = comments(reports.first())
     assert [
-        (comment.path, comment.start_line, comment.line, comment.side) for comment in made_comments
+        (comment.path, comment.start_line, comment.line, comment.side) for comment in line_comments
     ] == [
         ("src/ledger/transfer.py", 43, 44, "RIGHT"),
         ("src/ledger/rights.py", 13, 13, "RIGHT"),
     ]
-    assert [read_finding_marker(comment.body) for comment in made_comments] == [
-        comment.fingerprint for comment in made_comments
+    assert [read_finding_marker(comment.body) for comment in line_comments] == [
+        comment.fingerprint for comment in line_comments
     ]
     assert [comment.line for comment in comments(reports.second())] == [41]
 
@@ -330,8 +328,8 @@ def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
     assert comment_state is not None
     assert read_comment_state(edit(comment)) == comment_state
     first = first_round(reports.first().summary.findings, reports.FIRST).state
-    assert [finding_entry.fingerprint for finding_entry in comment_state.findings] == [
-        finding_entry.fingerprint for finding_entry in first.findings
+    assert [reported.fingerprint for reported in comment_state.findings] == [
+        reported.fingerprint for reported in first.findings
     ]
 
 
@@ -362,11 +360,11 @@ def test_commands_are_ten_of_each():
 
 
 def test_a_command_escapes_what_would_end_it():
-    told_finding = finding("50% off, a::b", path="a,b:c.py", criterion="x,y:z")
+    odd_finding = finding("50% off, a::b", path="a,b:c.py", criterion="x,y:z")
     report = Report(
-        failed(first_findings=(told_finding,), findings=0),
+        failed(first_findings=(odd_finding,), findings=0),
         (),
-        first_round((told_finding,), reports.FIRST),
+        first_round((odd_finding,), reports.FIRST),
     )
     assert (
         "::error file=a%2Cb%3Ac.py,line=41,endLine=41,title=x%2Cy%3Az::50%25 off, a::b"

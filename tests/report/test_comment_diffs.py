@@ -91,10 +91,10 @@ def test_a_long_place_is_cut_and_says_so():
     place = ExcerptPlace("src/a.py", 1, 50, "after")
     rows = "".join(f"+line {number}\n" for number in range(1, 101))
     patch = f"diff --git a/src/a.py b/src/a.py\n--- /dev/null\n+++ b/src/a.py\n@@ -0,0 +1,100 @@\n{rows}"
-    cut_excerpt = read_excerpts(sections_by_path(patch), [place])[place]
-    assert cut_excerpt.text.startswith("@@ -0,0 +1,20 @@\n+line 1\n")
-    assert cut_excerpt.text.count("\n") == 1 + MAX_EXCERPT_LINES
-    assert cut_excerpt.hidden_lines == 30
+    excerpt = read_excerpts(sections_by_path(patch), [place])[place]
+    assert excerpt.text.startswith("@@ -0,0 +1,20 @@\n+line 1\n")
+    assert excerpt.text.count("\n") == 1 + MAX_EXCERPT_LINES
+    assert excerpt.hidden_lines == 30
 
 
 def test_a_hunk_whose_line_numbers_are_wrong_since_redaction_is_not_quoted():
@@ -114,14 +114,14 @@ def report_of(patch: str, findings: tuple[Finding, ...] = (), **fields: object) 
     files = []
     for path, part in sections_by_path(patch).items():
         files.append(changed(path, part.count(b"\n+") - 1, 0))
-    made_summary = summary(
+    run_summary = summary(
         outcome="fail" if findings else "pass", exit_code=int(bool(findings)),
         findings=findings, files=tuple(files),
         rubrics=(weighed(criterion("errors-not-swallowed", "fail" if findings else "pass")),),
     )  # fmt: skip
     head = reports.FIRST
     return Report(
-        made_summary,
+        run_summary,
         (),
         first_round(findings, head),
         reports.links(head),
@@ -217,18 +217,18 @@ def test_the_riskiest_files_have_their_diffs_within_their_room_and_the_others_ar
 
 def test_the_gate_s_own_files_have_their_diff_once():
     report = report_of(section(".vibe-gate/gate.toml", 4) + section("a.py", 3))
-    shown_copy = replace(report.summary, policy_changes=(policy(".vibe-gate/gate.toml"),))
-    text = risky_files_block(replace(report, summary=shown_copy)).text
+    risky_summary = replace(report.summary, policy_changes=(policy(".vibe-gate/gate.toml"),))
+    text = risky_files_block(replace(report, summary=risky_summary)).text
     assert "gate.toml" not in text
     assert "`a.py`" in text
 
 
 def test_what_agents_changed_is_a_fold_the_largest_first():
-    made_section = section("a.py", 2) + section("b.py", 20)
-    text = made_files_block(report_of(EDIT, made_patch=made_section)).text
+    made_patch = section("a.py", 2) + section("b.py", 20)
+    text = made_files_block(report_of(EDIT, made_patch=made_patch)).text
     assert "What agents changed: diffs of 2 files" in text
     assert text.index("`b.py` (+20 −0)") < text.index("`a.py` (+2 −0)")
-    assert text in render_comment(report_of(EDIT, made_patch=made_section))
+    assert text in render_comment(report_of(EDIT, made_patch=made_patch))
 
 
 def test_a_binary_file_is_counted():
@@ -262,12 +262,12 @@ def test_a_hostile_diff_stays_in_its_block(text, path):
         f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n"
         f"@@ -0,0 +1,{rows.count(chr(10))} @@\n{rows}"
     )
-    found_entries = tuple(
+    findings = tuple(
         finding(f"Thing {number}.", line=1 + number % 3, path=path, level="warning")
         for number in range(3)
     )
-    body = render_comment(report_of(patch, found_entries, made_patch=patch))
-    plain = render_comment(report_of(section(path, 9), found_entries, made_patch=section(path, 9)))
+    body = render_comment(report_of(patch, findings, made_patch=patch))
+    plain = render_comment(report_of(section(path, 9), findings, made_patch=section(path, 9)))
     tree = page(body)
     assert acted_upon(tree) == []
     assert set(skeleton(tree)) <= set(skeleton(page(plain)))
@@ -310,10 +310,10 @@ def odd_patch(tmp_path, environ) -> str:
 
 
 def test_odd_files_as_git_shows_them_stay_in_their_blocks(odd_patch):
-    shown_paths = sections_by_path(odd_patch)
-    assert len(shown_paths) == len(ODD_FILES)
+    sections = sections_by_path(odd_patch)
+    assert len(sections) == len(ODD_FILES)
     findings = []
-    for number, path in enumerate(shown_paths):
+    for number, path in enumerate(sections):
         findings.append(
             finding(f"Thing {number}.", line=1, path=path, fingerprint=f"{number:016x}")
         )

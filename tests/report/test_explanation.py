@@ -35,8 +35,8 @@ def rows(outcome: str = "stands", **fields: object) -> list[tuple[str, str]]:
 
 
 def test_it_says_what_was_asked_what_it_rests_on_and_what_to_do():
-    told_rows = rows()
-    assert [label for label, _ in told_rows if label] == (
+    explanation = rows()
+    assert [label for label, _ in explanation if label] == (
         [
             "finding",
             "place",
@@ -53,7 +53,7 @@ def test_it_says_what_was_asked_what_it_rests_on_and_what_to_do():
             "accept",
         ]
     )
-    texts = dict(told_rows)
+    texts = dict(explanation)
     assert (texts["place"], texts["asked"], texts["e.g."]) == (
         "src/a.py:41",
         QUESTION,
@@ -74,9 +74,9 @@ def test_it_says_what_people_said():
 
 
 def test_what_a_second_look_refuted_asks_for_nothing():
-    told_rows = rows("refuted")
-    assert told_rows[-1] == ("next", "nothing to do: a second look refuted it")
-    assert ("", "prevented by src/main.py:7: if not path:") in told_rows
+    explanation = rows("refuted")
+    assert explanation[-1] == ("next", "nothing to do: a second look refuted it")
+    assert ("", "prevented by src/main.py:7: if not path:") in explanation
 
 
 def test_lines_that_intend_a_finding_are_shown_as_those_that_refute_it():
@@ -98,9 +98,9 @@ def test_all_places_of_a_finding_are_named():
 
 
 def test_what_is_accepted_is_not_to_be_accepted_again_and_keeps_its_second_look():
-    told_result = explained(replace(STANDS, level="notice", waiver="overridden by Bob | known"))
-    assert told_result[-1] == ("next", "nothing to do: it is accepted")
-    assert ("look", "Second look: stands. main leaves before it.") in told_result
+    explanation = explained(replace(STANDS, level="notice", waiver="overridden by Bob | known"))
+    assert explanation[-1] == ("next", "nothing to do: it is accepted")
+    assert ("look", "Second look: stands. main leaves before it.") in explanation
 
 
 def test_an_override_that_holds_and_is_not_reviewed_yet_asks_for_a_review():
@@ -111,15 +111,15 @@ def test_an_override_that_holds_and_is_not_reviewed_yet_asks_for_a_review():
 
 
 def test_a_remark_asks_for_nothing():
-    told_result = explained(replace(STANDS, level="warning", remark="answer"))
-    assert told_result[-1] == ("next", "nothing has to change: a remark blocks nothing")
+    explanation = explained(replace(STANDS, level="warning", remark="answer"))
+    assert explanation[-1] == ("next", "nothing has to change: a remark blocks nothing")
 
 
 def test_a_suppression_is_named_only_if_there_is_a_gate_that_it_belongs_to():
     built_in = replace(looked("stands"), trusted=Trusted(revision="", bootstrap=False))
-    told_entries = list(explanation_rows(Explanation(built_in.findings[0], built_in, QUESTION)))
+    explanation = list(explanation_rows(Explanation(built_in.findings[0], built_in, QUESTION)))
     assert "vibe-gate suppress" in rows()[-1][1]
-    assert told_entries[-1][1].startswith("vibe-gate override")
+    assert explanation[-1][1].startswith("vibe-gate override")
 
 
 @pytest.mark.parametrize("text", ["x" * 9_000, "a\u202eb\x1b[31m", "line\n" * 500])
@@ -129,8 +129,8 @@ def test_long_and_hostile_texts_leave_one_screen(text: str):
     evidence = replace(finding.evidence[0], quote=text)
     hostile = replace(finding, message=text[:280], evidence=(evidence,) * 30)
     labels = [replace(LABEL, reason=text[:280])] * 50
-    told_entries = list(
+    explanation = list(
         explanation_rows(Explanation(hostile, summary, text, labels, [OVERRIDE] * 50))
     )
-    assert len(told_entries) <= 24
-    assert max(len(text) for _, text in told_entries) <= 330
+    assert len(explanation) <= 24
+    assert max(len(text) for _, text in explanation) <= 330

@@ -21,7 +21,7 @@ def label(
 
 
 def test_the_newest_word_on_each_finding_is_counted_and_the_table_fits_80_columns():
-    found_fields = {
+    findings_by_criterion = {
         ("quality", "kept"): {f"{n:016x}" for n in range(6)},
         ("quality", LONG): {"f" * 16},
     }
@@ -29,22 +29,22 @@ def test_the_newest_word_on_each_finding_is_counted_and_the_table_fits_80_column
         label(0, True), label(1, True), label(2, False), label(1, False, minutes=2, by="@ada"),
         label(1, True, minutes=1), label(77, True),
     ]  # fmt: skip
-    long, kept_value = count_feedback(found_fields, labels)
+    long, feedback = count_feedback(findings_by_criterion, labels)
     assert (long.criterion, long.found, long.unanswered, long.precision) == (LONG, 1, 1, None)
-    assert (kept_value.found, kept_value.right, kept_value.wrong, kept_value.unanswered) == (
+    assert (feedback.found, feedback.right, feedback.wrong, feedback.unanswered) == (
         7,
         2,
         2,
         3,
     ), "of a run that is gone, too"
-    assert kept_value.precision is not None and (
-        round(kept_value.precision.low, 3),
-        round(kept_value.precision.high, 3),
+    assert feedback.precision is not None and (
+        round(feedback.precision.low, 3),
+        round(feedback.precision.high, 3),
     ) == (
         0.068,
         0.932,
     )
-    table = [*render_feedback_table([long, kept_value])]
+    table = [*render_feedback_table([long, feedback])]
     assert table[1:] == [
         "findings of                       found  right  wrong   open  right, 95 %",
         "quality",

@@ -26,7 +26,7 @@ def line(number: int, quote: str = "x = 1") -> CheckedEvidence:
     )
 
 
-def found_result(name: str, number: int = 3, **fields):
+def listed_finding(name: str, number: int = 3, **fields):
     """A finding of the criterion `x` with the fingerprint `name`, sixteen times."""
     message = fields.pop("message", f"defect {name}")
     fields = {"basis": "inferred"} | fields
@@ -54,7 +54,10 @@ def states(findings: list[ListedFinding]) -> list[str]:
 
 def test_a_fail_that_quotes_several_lines_is_one_finding_with_several_places():
     vote = fail("defect a", 3, 9)
-    findings = (found_result("a", 3, message="defect a"), found_result("b", 9, message="defect a"))
+    findings = (
+        listed_finding("a", 3, message="defect a"),
+        listed_finding("b", 9, message="defect a"),
+    )
     (listed,) = list_findings([reviewed(0, *findings, votes=(vote,))])
     assert listed.lines() == [
         "[open] src/a.py:3: failure: defect a [x] [aaaaaaaa]",
@@ -68,8 +71,8 @@ def test_a_fail_that_quotes_several_lines_is_one_finding_with_several_places():
 
 def test_what_a_check_finds_at_two_places_is_two_findings():
     findings = (
-        found_result("a", 3, message="TODO", basis=UNSET),
-        found_result("b", 9, message="TODO", basis=UNSET),
+        listed_finding("a", 3, message="TODO", basis=UNSET),
+        listed_finding("b", 9, message="TODO", basis=UNSET),
     )
     listed = list_findings([reviewed(0, *findings)])
     assert [finding.places for finding in listed] == [("src/a.py:3",), ("src/a.py:9",)]
@@ -79,7 +82,7 @@ def test_a_long_reason_and_counterexample_are_whole():
     reason, example = "why " * 200 + "END", "input " * 300 + "END"
     vote = fail(reason, 3, counterexample=example)
     message = f"{reason[:279]}…"
-    (listed,) = list_findings([reviewed(0, found_result("a", message=message), votes=(vote,))])
+    (listed,) = list_findings([reviewed(0, listed_finding("a", message=message), votes=(vote,))])
     text = "\n".join(listed.lines())
     assert f"whole reason: {reason}" in text
     assert f"counterexample: {example}" in text
@@ -87,7 +90,7 @@ def test_a_long_reason_and_counterexample_are_whole():
 
 def test_what_a_second_look_traced_stands_with_the_finding():
     look = SecondLook(outcome="stands", said="stands", reason="It happens.", trace="one\ntwo")
-    (listed,) = list_findings([reviewed(0, found_result("a", second_look=look))])
+    (listed,) = list_findings([reviewed(0, listed_finding("a", second_look=look))])
     assert listed.lines()[1:] == [
         "   Second look: stands. It happens.",
         "   what it traced in the code:",
@@ -100,7 +103,7 @@ def test_what_a_second_look_traced_stands_with_the_finding():
 def test_what_a_second_look_says_of_a_counterexample_stands_directly_after_it():
     look = SecondLook(outcome="stands", said="stands", reason="With 2 it happens, not with 1.")
     votes = (fail("defect a", 3), fail("also this", 3, counterexample="3 -> 4"))
-    (listed,) = list_findings([reviewed(0, found_result("a", second_look=look), votes=votes)])
+    (listed,) = list_findings([reviewed(0, listed_finding("a", second_look=look), votes=votes)])
     assert listed.lines()[2:6] == [
         "   counterexample: 1 -> 2",
         "   Second look: stands. With 2 it happens, not with 1.",
@@ -117,7 +120,7 @@ def test_a_failing_test_stands_with_what_obliges_the_code_and_what_it_printed():
         output="E  assert 0\n1 failed\n",
         obligation=(line(1, "f gives 1"), replace(line(2, "f gives 2"), standing="void")),
     )
-    (listed,) = list_findings([reviewed(0, found_result("a", proof=proof))])
+    (listed,) = list_findings([reviewed(0, listed_finding("a", proof=proof))])
     assert listed.lines()[2:] == [
         "   what obliges the code, src/a.py:1: f gives 1",
         "   this test fails; it ran as tests/test_counterexample_0.py, which is not among the files:",
@@ -131,30 +134,33 @@ def test_a_failing_test_stands_with_what_obliges_the_code_and_what_it_printed():
 @pytest.mark.parametrize(
     ("rounds", "expected"),
     [
-        ([reviewed(0, found_result("a"))], ["a open"]),
+        ([reviewed(0, listed_finding("a"))], ["a open"]),
         (
-            [reviewed(0, found_result("a")), reviewed(1, found_result("b"))],
+            [reviewed(0, listed_finding("a")), reviewed(1, listed_finding("b"))],
             ["b new in round 1", "a repaired in round 1"],
         ),
-        ([reviewed(0, found_result("a")), reviewed(1, found_result("a"))], ["a open"]),
+        ([reviewed(0, listed_finding("a")), reviewed(1, listed_finding("a"))], ["a open"]),
         (
             [
-                reviewed(0, found_result("a")),
-                reviewed(1, found_result("b")),
-                reviewed(2, found_result("b")),
+                reviewed(0, listed_finding("a")),
+                reviewed(1, listed_finding("b")),
+                reviewed(2, listed_finding("b")),
             ],
             ["b open", "a repaired in round 1"],
         ),
         (
             [
-                reviewed(0, found_result("a")),
+                reviewed(0, listed_finding("a")),
                 reviewed(1, outcome="pass"),
-                reviewed(2, found_result("a")),
+                reviewed(2, listed_finding("a")),
             ],
             ["a back after round 2"],
         ),
-        ([reviewed(0, found_result("a")), reviewed(1, outcome="abstain")], ["a open"]),
-        ([reviewed(0, found_result("a")), reviewed(1, found_result("a", waiver="let pass"))], []),
+        ([reviewed(0, listed_finding("a")), reviewed(1, outcome="abstain")], ["a open"]),
+        (
+            [reviewed(0, listed_finding("a")), reviewed(1, listed_finding("a", waiver="let pass"))],
+            [],
+        ),
     ],
     ids=["first", "new", "still", "later", "back", "undecided", "waived"],
 )
@@ -164,7 +170,9 @@ def test_a_finding_has_one_state_after_all_rounds(rounds, expected):
 
 def test_details_are_left_out_before_a_finding_is():
     votes = (fail("defect a", 3, counterexample="a" * 400), fail("defect b", 4))
-    findings = list_findings([reviewed(0, found_result("a"), found_result("b", 4), votes=votes)])
+    findings = list_findings(
+        [reviewed(0, listed_finding("a"), listed_finding("b", 4), votes=votes)]
+    )
     fitted = fit_findings(findings, 200, str)
     assert (len(fitted.lines), fitted.shortened, fitted.unlisted) == (2 + 3, 1, 0)
     assert fit_findings(findings, 60, str).unlisted == 1
@@ -172,7 +180,10 @@ def test_details_are_left_out_before_a_finding_is():
 
 
 def test_the_rounds_of_a_repair_are_one_sentence():
-    rounds = [reviewed(0, found_result("a"), found_result("c", 7)), reviewed(1, found_result("b"))]
+    rounds = [
+        reviewed(0, listed_finding("a"), listed_finding("c", 7)),
+        reviewed(1, listed_finding("b")),
+    ]
     assert rounds_sentence(list_findings(rounds), 1) == (
         "After 1 round of repair: 2 findings repaired, 1 open (src/a.py:3 new in round 1)."
     )

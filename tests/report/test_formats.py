@@ -52,24 +52,23 @@ def cases(summary) -> dict[str, str]:
         assert int(suite.get("tests")) == len(suite)
         for kind, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
             assert int(suite.get(count)) == len(suite.findall(f"testcase/{kind}"))
-    found_rows = ((case.get("name"), case.find("*[@type]")) for case in tree.iter("testcase"))
+    rows = ((case.get("name"), case.find("*[@type]")) for case in tree.iter("testcase"))
     return {
-        name: "passed" if said_text is None else f"{said_text.tag}: {said_text.get('type')}"
-        for name, said_text in found_rows
+        name: "passed" if mark is None else f"{mark.tag}: {mark.get('type')}" for name, mark in rows
     }
 
 
 def entries(summary) -> list[dict]:
-    found_document = json.loads(render_code_quality(summary))
-    for entry in found_document:
-        wanted_names = {"description", "check_name", "fingerprint", "severity", "location"}
-        assert entry.keys() - {"other_locations"} == wanted_names
+    code_quality = json.loads(render_code_quality(summary))
+    for entry in code_quality:
+        field_names = {"description", "check_name", "fingerprint", "severity", "location"}
+        assert entry.keys() - {"other_locations"} == field_names
         assert entry["severity"] in {"info", "minor", "major", "critical", "blocker"}
         assert entry["location"]["path"]
         assert not entry["location"]["path"].startswith("/")
         assert entry["location"]["lines"]["begin"] >= 1
-    assert len({entry["fingerprint"] for entry in found_document}) == len(found_document)
-    return found_document
+    assert len({entry["fingerprint"] for entry in code_quality}) == len(code_quality)
+    return code_quality
 
 
 RUNS = {
@@ -104,7 +103,7 @@ def test_any_text_is_valid_in_every_format(text, line, level):
     proof = Proof(status="proven", reason=text, path=path, test=text, command=text)
     look = SecondLook(outcome="refuted", said="refuted", reason=text)
     quote = CheckedEvidence(path=path, line=1, end_line=1, quote=text, standing="holds")
-    found_finding = finding(
+    odd_finding = finding(
         text, line=line, path=path, criterion=text, level=level, proof=proof, second_look=look,
         other_places=(FindingPlace(path=path, line=line + 1, end_line=0),), also=(quote,),
         counterexample=text, remark="answer",
@@ -113,7 +112,7 @@ def test_any_text_is_valid_in_every_format(text, line, level):
     failure = failed(
         0,
         0,
-        first_findings=(found_finding,),
+        first_findings=(odd_finding,),
         rubrics=(rubric(bad, outcome="fail"),),
         unreviewed=(unseen(text, text),),
     )
@@ -176,12 +175,12 @@ def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
 
 
 def test_sarif_tells_what_would_go_wrong():
-    made_summary = first().summary
-    bare = replace(made_summary, findings=(replace(made_summary.findings[0], message="It hides"),))
+    run_summary = first().summary
+    bare = replace(run_summary, findings=(replace(run_summary.findings[0], message="It hides"),))
     assert (
         log(bare)["results"][0]["message"]["text"] == f"It hides. Counterexample: {COUNTEREXAMPLE}"
     )
-    assert log(made_summary)["results"][0]["message"]["text"].endswith(
+    assert log(run_summary)["results"][0]["message"]["text"].endswith(
         f"nothing. Counterexample: {COUNTEREXAMPLE}"
     )
 
@@ -199,8 +198,8 @@ def test_sarif_keeps_the_gravest_and_counts_the_rest():
     run = log(failed(0, 0, first_findings=(*findings, finding("the grave one"))))
     assert run["results"][0]["message"]["text"] == "the grave one"
     assert len(run["results"]) == 5_000
-    told_text = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
-    assert told_text.startswith("1 more results are left out")
+    notification = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    assert notification.startswith("1 more results are left out")
 
 
 def test_a_junit_case_fails_exactly_where_the_run_does():
@@ -233,12 +232,8 @@ def test_the_case_verdict_is_the_run(name, case):
 
 
 def test_the_failed_case_verdict_names_first_what_blocks():
-    whole_finding = finding(
-        "the change is large", path="", line=0, level="warning", criterion="size"
-    )
-    text = render_junit(
-        failed(0, 0, first_findings=(whole_finding, finding("x", 3), finding("y", 9)))
-    )
+    blocker = finding("the change is large", path="", line=0, level="warning", criterion="size")
+    text = render_junit(failed(0, 0, first_findings=(blocker, finding("x", 3), finding("y", 9))))
     body = etree.fromstring(text.encode()).find(".//testcase[@name='verdict']/failure").text
     assert [line.split()[0] for line in body.splitlines()] == ["failure", "failure", "warning"]
 
@@ -258,9 +253,7 @@ def test_characters_that_xml_cannot_hold_are_written_out():
 
 def test_findings_of_one_fingerprint_are_entries_of_their_own():
     findings = (finding("here", 1), finding("there", 2), finding("there", 2))
-    equal = tuple(
-        replace(finding_entry, fingerprint="0123456789abcdef") for finding_entry in findings
-    )
+    equal = tuple(replace(namesake, fingerprint="0123456789abcdef") for namesake in findings)
     lines = [
         entry["location"]["lines"]["begin"] for entry in entries(failed(0, 0, first_findings=equal))
     ]
@@ -274,14 +267,14 @@ def test_a_code_quality_path_is_the_repositorys_own():
         finding(path="", line=0),
         removed(),
     )
-    made_entries = entries(failed(0, 0, first_findings=findings))
-    assert [entry["location"]["path"] for entry in made_entries[1:]] == [
+    code_quality = entries(failed(0, 0, first_findings=findings))
+    assert [entry["location"]["path"] for entry in code_quality[1:]] == [
         "aé\t.py",
         '"\\377.py"',
         ".",
         "src/a.py",
     ]
-    assert made_entries[4]["location"]["lines"] == {"begin": 1, "end": 1}
+    assert code_quality[4]["location"]["lines"] == {"begin": 1, "end": 1}
 
 
 def test_a_run_that_did_not_pass_is_never_an_empty_report():

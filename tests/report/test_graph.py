@@ -69,10 +69,10 @@ GRAPHS = {
 
 
 def rendered(name: str) -> str:
-    shown_graph = GRAPHS[name]
+    run_graph = GRAPHS[name]
     forms = {
-        "list": list_nodes(shown_graph, 80),
-        "dag": draw_graph(shown_graph, 80),
+        "list": list_nodes(run_graph, 80),
+        "dag": draw_graph(run_graph, 80),
     }
     return "\n".join(f"=== {form}\n" + "\n".join(lines) + "\n" for form, lines in forms.items())
 

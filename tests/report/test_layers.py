@@ -42,9 +42,9 @@ def test_a_workflow_of_24_boxes_crosses_nothing_and_overlaps_nowhere() -> None:
     assert crossings(rows) == 0
     width = spread_slots(rows, 200, 20)
     for row in rows:
-        for left_value, right in pairwise(row):
-            number = 20 + 100 * bool(left_value.group) + 100 * bool(right.group)
-            assert right.middle - left_value.middle >= number - 1e-6
+        for box, next_box in pairwise(row):
+            number = 20 + 100 * bool(box.group) + 100 * bool(next_box.group)
+            assert next_box.middle - box.middle >= number - 1e-6
         assert all(0 <= slot.middle <= width for slot in row)
 
 
@@ -61,9 +61,7 @@ def test_a_chain_stands_straight_below_the_middle_of_its_judges_whatever_passes_
 def test_edges_cross_only_where_they_must() -> None:
     # Three times three that all join: 9 pairs must cross; a tree written in any order crosses
     # nothing.
-    must = graph(
-        [(f"a{number_entry}", f"b{other}") for number_entry in range(3) for other in range(3)]
-    )
+    must = graph([(f"a{number}", f"b{other}") for number in range(3) for other in range(3)])
     assert crossings(rows_of(must)) == 9
     dice = random.Random(7)
     tree = [(f"n{(number - 1) // 3:02}", f"n{number:02}") for number in range(1, 30)]
@@ -90,28 +88,28 @@ def test_a_gate_stands_after_the_checks_and_judges_whose_verdict_it_is() -> None
         ("a", "look"),
         ("until", "next"),
     )
-    whole_graph = Graph(
+    run_graph = Graph(
         "run",
         tuple(Node(id=name, kind=kind) for name, kind in [*kinds.items(), ("next", "stage")]),
         edges,
     )
-    assert predecessors_of(whole_graph) == {
+    assert predecessors_of(run_graph) == {
         "fix": [], "checks": ["fix"], "a": ["checks"], "b": ["checks"], "look": ["a"], "until": ["b", "look"],
         "next": ["until"],
     }  # fmt: skip
-    circle = Graph("run", whole_graph.nodes, (*edges, ("look", "until"), ("until", "until")))
+    circle = Graph("run", run_graph.nodes, (*edges, ("look", "until"), ("until", "until")))
     assert layers_of(predecessors_of(circle))[0] == {
         ("fix",): 0, ("a", "b", "checks", "look", "until"): 1, ("next",): 2
     }, "what is a circle in the log stays one"  # fmt: skip
 
 
 def test_a_loop_stands_as_one() -> None:
-    whole_graph = workflow(18).graph
-    _, folds = fold_graph(whole_graph)
+    run_graph = workflow(18).graph
+    _, folds = fold_graph(run_graph)
     loop = folds[0]
     assert (loop.kind, loop.node, loop.count) == ("loop", "fix-00", 3)
     assert {"fix-00", "until-00", "fix-00-c", "until-00-c", "until-00-c-quality"} <= set(loop.nodes)
-    assert all(graph_inside(whole_graph, fold).edges for fold in folds)
+    assert all(graph_inside(run_graph, fold).edges for fold in folds)
     assert fold_graph(review().graph) == (review().graph, [])
     own_names = graph([("fix", "fix-ui"), ("fix-ui", "fix-api")])
     assert fold_graph(own_names) == (own_names, [])
@@ -119,10 +117,10 @@ def test_a_loop_stands_as_one() -> None:
 
 def test_many_conversations_of_one_rubric_stand_as_one_and_those_apart_do_not() -> None:
     looks = [("judge-a-c", "second-look-a")]
-    whole_graph = graph(
+    run_graph = graph(
         [("checks", f"judge-a{end}") for end in ("", "-b", "-c", "-d", "-e", "-f")] + looks, "judge"
     )
-    small, folds = fold_graph(whole_graph)
+    small, folds = fold_graph(run_graph)
     assert [fold.nodes for fold in folds] == [
         ("judge-a", "judge-a-b", "judge-a-d", "judge-a-e", "judge-a-f")
     ]

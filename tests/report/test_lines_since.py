@@ -44,10 +44,10 @@ def replaced(tmp_path: Path, environ: dict[str, str]):
         if text is None:
             repo.git("rm", "-q", path)
         after = repo.commit("after", **({} if text is None else {path: text}))
-        seen_finding = first_round([of], before).state.findings[0]
+        reported = first_round([of], before).state.findings[0]
         lines = lines_since(repo.path, read_environment(environ), after, Credentials())(before)
         assert lines is not None
-        return lines.replaces(seen_finding)
+        return lines.replaces(reported)
 
     return is_replaced
 
@@ -115,8 +115,8 @@ def test_a_mode_alone_changes_no_line(tmp_path, environ):
         repo.path, read_environment(environ), repo.git("rev-parse", "HEAD"), Credentials()
     )(before)
     assert lines is not None
-    seen_finding = first_round([finding(3, path="run.sh")], before).state.findings[0]
-    assert not lines.replaces(seen_finding)
+    reported = first_round([finding(3, path="run.sh")], before).state.findings[0]
+    assert not lines.replaces(reported)
 
 
 def test_a_head_that_is_gone_says_nothing(tmp_path, environ):

@@ -41,7 +41,7 @@ from vibe_gate.report.round import first_round
 AGAIN = "review again; if that does not help, run vibe-gate doctor"
 
 
-def told_report(cause: Cause | UnsetType = UNSET, **fields: object) -> Report:
+def report_of_cause(cause: Cause | UnsetType = UNSET, **fields: object) -> Report:
     """A report whose criterion could not be decided for this cause; or, without one, whose judge
     said no.
     """
@@ -108,7 +108,7 @@ def told_report(cause: Cause | UnsetType = UNSET, **fields: object) -> Report:
     ],
 )
 def test_each_cause_has_a_next_step_of_its_own(cause, words, terminal):
-    report = told_report(cause)
+    report = report_of_cause(cause)
     assert words in next_step(report)
     assert terminal in at_a_terminal(report.summary)
 
@@ -119,7 +119,7 @@ def test_after_a_pass_without_questions_the_step_names_all_that_is_missing():
         question = summaries.open_question("asked", NoKey(is_sdk_missing=is_sdk_missing))
         rubric = summaries.rubric(question, outcome="pass")
         passed = replace(summaries.summary(), rubrics=(rubric,), findings=())
-        steps.append(next_step(replace(told_report(), summary=passed)))
+        steps.append(next_step(replace(report_of_cause(), summary=passed)))
     assert steps == [
         "set `ANTHROPIC_API_KEY` and review again to ask 1 judge question",
         "run `pip install vibe-gate`, set `ANTHROPIC_API_KEY` and review again to ask 1 judge question",
@@ -147,11 +147,11 @@ def test_what_broke_is_mended_before_what_was_only_not_asked():
 
 
 def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
-    plain = told_report(NoKey()).summary.to_json()
+    plain = report_of_cause(NoKey()).summary.to_json()
     document = json.loads(plain)
     assert document["rubrics"][0]["criteria"][0].pop("cause") == {"code": "no_key"}
     summary = decode_document(Summary, json.dumps(document))
-    report = replace(told_report(NoKey()), summary=summary)
+    report = replace(report_of_cause(NoKey()), summary=summary)
     assert "repair what failed" in next_step(report)
     assert at_a_terminal(summary) == AGAIN
 
@@ -160,7 +160,7 @@ def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
     ("workflow", "expected"), [("review", True), ("fix", False), ("own", False)]
 )
 def test_a_workflow_that_ran_is_not_the_next_step(workflow, expected):
-    assert ("vibe-gate run fix" in next_step(told_report(workflow=workflow))) is expected
+    assert ("vibe-gate run fix" in next_step(report_of_cause(workflow=workflow))) is expected
 
 
 def test_what_an_answer_left_undecided_is_asked_anew():

@@ -49,7 +49,7 @@ def boxes(picture: html.HtmlElement) -> list[tuple[float, ...]]:
 
 
 def texts(element: html.HtmlElement, name: str) -> list[str]:
-    return ["".join(name_entry.itertext()) for name_entry in element.iter(name)]
+    return ["".join(part.itertext()) for part in element.iter(name)]
 
 
 def test_no_two_boxes_overlap(usual: html.HtmlElement) -> None:
@@ -57,8 +57,8 @@ def test_no_two_boxes_overlap(usual: html.HtmlElement) -> None:
     assert [len(boxes(picture)) for picture in pictures] == [24, 12, 12, 12]
     for picture in pictures:
         placed = sorted(boxes(picture), key=lambda box: (box[1], box[0]))
-        for (left_value, top, width, high), (other, below, *_) in itertools.pairwise(placed):
-            assert below >= top + high if below != top else other >= left_value + width
+        for (x, top, width, high), (next_x, below, *_) in itertools.pairwise(placed):
+            assert below >= top + high if below != top else next_x >= x + width
 
 
 @pytest.mark.slow
@@ -71,9 +71,9 @@ def test_a_run_of_many_nodes_is_an_open_list_with_the_reason(large: html.HtmlEle
 
 
 def test_a_run_without_nodes_has_neither_a_picture_nor_a_reason() -> None:
-    shown_page = html.fromstring(render_page(View(None, graph=Graph("run"))))
-    assert not shown_page.xpath("//svg[contains(@class, 'nodes')]")
-    assert not [text for text in texts(shown_page, "p") if "Too many" in text]
+    page = html.fromstring(render_page(View(None, graph=Graph("run"))))
+    assert not page.xpath("//svg[contains(@class, 'nodes')]")
+    assert not [text for text in texts(page, "p") if "Too many" in text]
 
 
 def test_each_link_of_the_picture_leads_to_what_is_there(usual: html.HtmlElement) -> None:
@@ -86,15 +86,15 @@ def test_each_link_of_the_picture_leads_to_what_is_there(usual: html.HtmlElement
 
 def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
     view = workflow(1)
-    shown_page = html.fromstring(render_page(view))
+    page = html.fromstring(render_page(view))
     fix, plan = (
-        next(box for box in shown_page.xpath("//svg[@x]") if name in texts(box, "text"))
+        next(box for box in page.xpath("//svg[@x]") if name in texts(box, "text"))
         for name in ("fix-00", "plan")
     )
     assert texts(fix, "text") == ["fix-00", "3 iterations · pass", "6 turns · $0.2250 · 5 min 27 s"]
     assert texts(plan, "text") == ["plan", "pass · 42.0 s", "fixer · 1 turn · $0.0125", "+12 −3"]
     assert plan.get("class") == "critical"
-    line = shown_page.get_element_by_id("n=plan")
+    line = page.get_element_by_id("n=plan")
     assert texts(line, "td")[1:6] == ["pass", "fixer", "turn-001", "$0.0125", "42.0 s"]
 
 
@@ -110,30 +110,28 @@ def alike(outcomes: list[str]) -> html.HtmlElement:
 
 
 def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
-    shown_result = alike(["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11)
-    _, fold = shown_result.xpath("//section[@id='run']/div/svg/svg")
+    page = alike(["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11)
+    _, fold = page.xpath("//section[@id='run']/div/svg/svg")
     assert (
         " ".join(texts(fold, "text")) == "a 42 alike 29 error, 1 inconclusive, 1 abstain, 11 done"
     )
-    assert texts(shown_result.xpath("//details[@class='fold-of']")[0], "p") == [
+    assert texts(page.xpath("//details[@class='fold-of']")[0], "p") == [
         "42 nodes: too many to draw; the list has them."
     ]
 
 
 def test_nodes_that_are_alike_stand_five_in_a_row() -> None:
-    shown_result = alike(["done"] * 12)
-    rows = Counter(
-        top for _, top, *_ in boxes(shown_result.xpath("//details[@class='fold-of']//svg")[0])
-    )
+    page = alike(["done"] * 12)
+    rows = Counter(top for _, top, *_ in boxes(page.xpath("//details[@class='fold-of']//svg")[0]))
     assert sorted(rows.values()) == [2, 5, 5], "so many can be read at usual width"
 
 
 def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
-    shown_page = html.fromstring(render_page(review()))
-    (picture,) = shown_page.xpath("//svg[contains(@class, 'nodes')]")
-    assert [len(boxes(picture)), len({left_value for left_value, *_ in boxes(picture)})] == [3, 1]
-    assert not shown_page.xpath("//details[@class='fold-of']")
-    assert texts(shown_page.xpath("//section[@id='run']/ul")[0], "li") == [
+    page = html.fromstring(render_page(review()))
+    (picture,) = page.xpath("//svg[contains(@class, 'nodes')]")
+    assert [len(boxes(picture)), len({x for x, *_ in boxes(picture)})] == [3, 1]
+    assert not page.xpath("//details[@class='fold-of']")
+    assert texts(page.xpath("//section[@id='run']/ul")[0], "li") == [
         "pass",
         "done",
         "waited for by the run's end",
@@ -157,28 +155,28 @@ def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
         turn=".vibe-artifacts/k/r/nodes/judge-quality/turn-001",
     )
     judged = criterion("types", kind="judge", votes=(earlier, vote))
-    told_summary = summary(
+    run_summary = summary(
         rubrics=(rubric(criterion(), criterion("none", "not_applicable"), judged),)
     )
     plain = Graph("run", tuple(replace(node, outcome="") for node in review().graph.nodes))
-    came_to = {node.id: node.outcome for node in add_outcomes(plain, told_summary).nodes}
+    came_to = {node.id: node.outcome for node in add_outcomes(plain, run_summary).nodes}
     assert came_to == {"checks": "pass", "judge-quality": "fail", "second-look-quality": "refuted"}
     assert {stage.outcome for stage in collect_stages(replace(review(), graph=plain)).values()} == {
         "done"
     }
     several = workflow(1).graph
-    assert add_outcomes(several, told_summary) == several, "whose checks they were is not known"
+    assert add_outcomes(several, run_summary) == several, "whose checks they were is not known"
     late = criterion(
         "types", kind="judge", votes=(replace(vote, turn="nodes/until-00-c-quality/turn-001"),)
     )
-    told_summary = summary(rubrics=(rubric(late),))
-    shown_page = html.fromstring(
+    run_summary = summary(rubrics=(rubric(late),))
+    page = html.fromstring(
         render_page(
-            replace(workflow(1), summary=told_summary, graph=add_outcomes(several, told_summary))
+            replace(workflow(1), summary=run_summary, graph=add_outcomes(several, run_summary))
         )
     )
     assert ["fix-00", "3 iterations · pass"] in [
-        texts(box, "text")[:2] for box in shown_page.xpath("//svg[@x]")
+        texts(box, "text")[:2] for box in page.xpath("//svg[@x]")
     ]
 
 
@@ -210,19 +208,17 @@ def test_checks_fail_in_the_graph_only_if_a_rubric_did_not_pass_with_them(
         )
         for came_to, words in rubrics
     ]
-    told_summary = summary(rubrics=tuple(results))
-    outcomes = add_outcomes(unanswered_review().graph, told_summary)
+    run_summary = summary(rubrics=tuple(results))
+    outcomes = add_outcomes(unanswered_review().graph, run_summary)
     assert {node.id: node.outcome for node in outcomes.nodes}["checks"] == outcome
     assert any(f" {outcome}" in line for line in draw_graph(outcomes, 80))
 
 
 def test_a_warning_of_checks_has_a_colour_of_its_own_and_is_explained() -> None:
-    told_summary = summary(rubrics=(rubric(criterion("x", "fail")),))
+    run_summary = summary(rubrics=(rubric(criterion("x", "fail")),))
     view = unanswered_review()
     page = html.fromstring(
-        render_page(
-            replace(view, summary=told_summary, graph=add_outcomes(view.graph, told_summary))
-        )
+        render_page(replace(view, summary=run_summary, graph=add_outcomes(view.graph, run_summary)))
     )
     box = next(box for box in page.xpath("//svg[@x]") if texts(box, "text")[0] == "checks")
     assert texts(box, "text")[1].startswith("warning")
@@ -247,10 +243,10 @@ def test_a_name_is_cut_only_if_the_boxes_beside_it_leave_no_room(
     names: list[str], visible: str
 ) -> None:
     boxes = {name: NodeBox(name, (), "pass", "", name) for name in names}
-    drawn_graph = draw_layout(
+    drawing = draw_layout(
         Graph("run", tuple(Node(id=name, kind="stage") for name in names)), boxes, []
     )
-    picture = html.fromstring(str(drawn_graph))
+    picture = html.fromstring(str(drawing))
     assert visible in [text.text for text in picture.xpath(".//text[@class='name']")]
     assert float(picture.get("width")) <= max(1_010, 5 * 240)
 
@@ -306,12 +302,12 @@ def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(
 
 def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     element = html.fromstring(render_page(review())).get_element_by_id("time")
-    told_values = [
+    bars = [
         text.split(", ")[1]
         for text in texts(element, "title")
         if text.startswith("second-look-quality,")
     ]
-    assert told_values == ["waiting: 3.0 s", "model: 27.0 s"]
+    assert bars == ["waiting: 3.0 s", "model: 27.0 s"]
     built = html.fromstring(render_page(workflow(1))).get_element_by_id("time")
     spans = [text.split(", ")[1] for text in texts(built, "title") if text.startswith("build-00,")]
     assert spans == ["waiting: 1.5 s", "model: 21.0 s", "tools: 21.0 s", "model: 42.0 s"]
@@ -326,10 +322,10 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     element = html.fromstring(
         render_page(replace(view, turns=[busy, *view.turns[1:]]))
     ).get_element_by_id("time")
-    told_values = [
+    bars = [
         text.split(", ")[1] for text in texts(element, "title") if text.startswith("judge-quality,")
     ]
-    assert told_values == ["waiting: 1.5 s", "model: 2.0 s", "waiting: 5.0 s", "model: 11.0 s"]
+    assert bars == ["waiting: 1.5 s", "model: 2.0 s", "waiting: 5.0 s", "model: 11.0 s"]
 
 
 def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to_start_is_apart() -> (
@@ -337,17 +333,17 @@ def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to
 ):
     view = review()
     name = "second-look-quality"
-    shown_page = html.fromstring(
+    page = html.fromstring(
         render_page(replace(view, summary=replace(view.summary, duration_ms=98_800)))
     )
-    box = next(box for box in shown_page.xpath("//svg[@x]") if name in texts(box, "text"))
+    box = next(box for box in page.xpath("//svg[@x]") if name in texts(box, "text"))
     assert texts(box, "text")[1:] == [
         "done · 27.0 s",
         "judge · 1 turn · $0.0375",
         "waited 3.0 s to start",
     ]
-    assert texts(shown_page.get_element_by_id(f"n={name}"), "td")[5:7] == ["27.0 s", "3.0 s"]
-    time = shown_page.get_element_by_id("time")
+    assert texts(page.get_element_by_id(f"n={name}"), "td")[5:7] == ["27.0 s", "3.0 s"]
+    time = page.get_element_by_id("time")
     assert "27.0 s" in texts(time.find("svg"), "text") and "30.0 s" not in texts(time, "text")
     took = "50.3 s of the run's 1 min 39 s."
     assert took in texts(time, "p")[0]
@@ -358,12 +354,12 @@ def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to
     path = (
         f"checks → judge-quality (waited 1.5 s to start) → {name} (waited 3.0 s to start): {took}"
     )
-    assert path in "".join(shown_page.xpath("//p[contains(@class, 'critical-path')]")[0].itertext())
-    assert "1 min 39 s" in "".join(shown_page.xpath("//header")[0].itertext()), "in the same form"
+    assert path in "".join(page.xpath("//p[contains(@class, 'critical-path')]")[0].itertext())
+    assert "1 min 39 s" in "".join(page.xpath("//header")[0].itertext()), "in the same form"
 
 
 def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
-    said_entries = [
+    log_events = [
         (
             10,
             {
@@ -385,7 +381,7 @@ def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
             },
         ),
     ]
-    assert find_waits(said_entries) == [(10, 510), (600, 800)]
+    assert find_waits(log_events) == [(10, 510), (600, 800)]
     assert find_waits([(9, {"type": "usage", "tokens": {}})]) == []
 
 
@@ -401,10 +397,10 @@ def test_a_time_is_never_written_as_sixty_of_its_unit(value: float | None, durat
 @pytest.mark.slow
 def test_names_of_others_are_text_in_every_picture() -> None:
     text = render_page(workflow(1, ATTACK))
-    shown_page = html.fromstring(text)
-    scripts = shown_page.xpath("//script[not(@id) and not(@data-blob)]")
+    page = html.fromstring(text)
+    scripts = page.xpath("//script[not(@id) and not(@data-blob)]")
     assert len(scripts) == 2
-    assert not shown_page.xpath("//img | //@onerror | //@onload")
+    assert not page.xpath("//img | //@onerror | //@onload")
     assert not re.search(
         "[\u202e\u2066\u200b\x1b]",
         text.split("<main")[1].split('<script type="application/json"')[0],
@@ -414,13 +410,13 @@ def test_names_of_others_are_text_in_every_picture() -> None:
 
 def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_gone() -> None:
     view = rounds()
-    shown_page = html.fromstring(render_page(view))
-    assert [texts(box, "text")[-1] for box in shown_page.xpath("//svg[@x]")] == [
+    page = html.fromstring(render_page(view))
+    assert [texts(box, "text")[-1] for box in page.xpath("//svg[@x]")] == [
         "2 findings",
         "gate",
         "1 finding",
     ]
-    assert shown_page.xpath("//svg[@x]//a[contains(., ' finding')]/@href") == ["#x-1", "#x-1"]
+    assert page.xpath("//svg[@x]//a[contains(., ' finding')]/@href") == ["#x-1", "#x-1"]
     missing_page = html.fromstring(
         render_page(replace(view, summary=replace(view.summary, findings=())))
     )
@@ -439,6 +435,6 @@ def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_go
 
 def test_a_graph_that_is_too_large_is_listed() -> None:
     nodes = tuple(Node(id=f"n{number}", kind="gate") for number in range(1_001))
-    shown_page = html.fromstring(render_page(View(None, graph=Graph("run", nodes))))
-    assert not shown_page.xpath("//svg[contains(@class, 'nodes')]")
-    assert len(shown_page.xpath("//tr[starts-with(@id, 'n=')]")) == 1_001
+    page = html.fromstring(render_page(View(None, graph=Graph("run", nodes))))
+    assert not page.xpath("//svg[contains(@class, 'nodes')]")
+    assert len(page.xpath("//tr[starts-with(@id, 'n=')]")) == 1_001

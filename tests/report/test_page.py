@@ -52,26 +52,26 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "written": {},
     }
     wrote = {"written": lambda _: authors(), "hostile": lambda _: authors(ATTACK)}
-    made_fields = {}
-    for name, wanted_value in kinds.items():
+    addresses = {}
+    for name, options in kinds.items():
         (folder / name).mkdir()
-        bundle = write(folder / name, **wanted_value)
+        bundle = write(folder / name, **options)
         file = folder / f"{name}.html"
         file.write_text(
             asyncio.run(report_of(read_bundle(bundle), wrote.get(name, no_authors))), "utf-8"
         )
-        made_fields[name] = file.as_uri()
-    drawn_fields = {
+        addresses[name] = file.as_uri()
+    drawn_runs = {
         "graph": workflow(2),
         "large": workflow(3),
         "marked": workflow(1, ATTACK),
         "rounds": rounds(ATTACK),
     }
-    for name, run in drawn_fields.items():
+    for name, run in drawn_runs.items():
         file = folder / f"{name}.html"
         file.write_text(render_page(run), "utf-8")
-        made_fields[name] = file.as_uri()
-    return made_fields
+        addresses[name] = file.as_uri()
+    return addresses
 
 
 @pytest.fixture(scope="module")
@@ -354,18 +354,18 @@ def test_long_lists_build_only_the_rows_in_sight(tab: Page, pages: dict[str, str
     lines = tab.locator(".code")
     expect(tab.locator(".line").first).to_be_visible()
     tall = lines.evaluate("list => list.scrollHeight")
-    seen_entries = set()
+    row_texts = set()
     for part in (0.2, 0.9, 0.5, 1):
         lines.evaluate("(list, part) => list.scrollTop = list.scrollHeight * part", part)
         tab.wait_for_timeout(50)
         locator = tab.locator(".line code")
         assert locator.count() < 100
-        seen_entries.add(locator.last.inner_text())
+        row_texts.add(locator.last.inner_text())
         ends = tab.locator(".code .rows > *").evaluate_all(
             "rows => rows.map(row => row.getBoundingClientRect()).map(box => [box.top, box.bottom])"
         )
         assert all(bottom <= top + 1 for (_, bottom), (top, _) in itertools.pairwise(ends))
-    assert len(seen_entries) == 4
+    assert len(row_texts) == 4
     assert tall > 10_000
     tab.goto(f"{pages['big']}#e={FIXER}/sdk-200")
     expect(tab.locator(".spoken[aria-current]")).to_be_in_viewport()

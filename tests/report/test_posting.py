@@ -62,7 +62,7 @@ def finding(number: int, *, level: str = "failure", path: str = "src/a.py") -> F
 
 
 def summary(findings: Sequence[Finding], head: str) -> Summary:
-    fails = any(finding_entry.level == "failure" for finding_entry in findings)
+    fails = any(finding.level == "failure" for finding in findings)
     outcome = "fail" if fails else "pass"
     tidy = CriterionResult(
         id="tidy",
@@ -88,7 +88,7 @@ def summary(findings: Sequence[Finding], head: str) -> Summary:
 
 
 def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
-    made_summary = summary(findings, head)
+    posted_summary = summary(findings, head)
     links = Links(
         "https://github.com",
         "octo/hello",
@@ -97,9 +97,9 @@ def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
         BASE,
     )
     return Report(
-        made_summary,
+        posted_summary,
         (),
-        first_round(made_summary.findings, head),
+        first_round(posted_summary.findings, head),
         links,
         PATCH,
         number=7,
@@ -162,7 +162,7 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(
     assert len(body) < 10_000
     assert "Untidy." not in github.check_runs[0].sent["output"]["summary"]
     workflow_commands = render_workflow_commands(
-        posted.report, "T", (), {finding_identity(equal_entry) for equal_entry in equal}
+        posted.report, "T", (), {finding_identity(equal_finding) for equal_finding in equal}
     )
     assert workflow_commands.count("::") == 2
 
@@ -293,16 +293,14 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     say(github, environ, [finding(1), finding(2)])
     posted = say(github, environ, [finding(2), finding(3)], HEADS[1])
     assert posted.report.round.number == 2
-    assert [new_entry.line for new_entry in posted.report.round.new] == [3]
-    assert [new_entry.line for new_entry in posted.report.round.open] == [2]
-    assert [(new_entry.line, new_entry.fixed) for new_entry in posted.report.round.fixed] == [
+    assert [finding.line for finding in posted.report.round.new] == [3]
+    assert [finding.line for finding in posted.report.round.open] == [2]
+    assert [(finding.line, finding.fixed) for finding in posted.report.round.fixed] == [
         (1, HEADS[1])
     ]
-    bodies = {
-        read_finding_marker(new_entry.body): new_entry.body for new_entry in github.review_comments
-    }
+    bodies = {read_finding_marker(comment.body): comment.body for comment in github.review_comments}
     assert "Fixed" in bodies[f"{1:016x}"]
-    assert [(new_entry.line, new_entry.resolved) for new_entry in github.review_comments] == [
+    assert [(comment.line, comment.resolved) for comment in github.review_comments] == [
         (1, True),
         (2, False),
         (3, False),
@@ -313,11 +311,11 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     say(github, environ, [finding(2), finding(3)], HEADS[2])
     assert github.writes == before + 2  # check run and comment: what is fixed is marked once
     assert {
-        read_finding_marker(new_entry.body): new_entry.body for new_entry in github.review_comments
+        read_finding_marker(comment.body): comment.body for comment in github.review_comments
     } == bodies
     posted = say(github, environ, [finding(1), finding(2), finding(3)], HEADS[3])
     assert posted.report.round.reappeared == {f"{1:016x}"}
-    assert [read_finding_marker(new_entry.body) for new_entry in github.review_comments].count(
+    assert [read_finding_marker(comment.body) for comment in github.review_comments].count(
         f"{1:016x}"
     ) == 2  # said again: it is back
     assert len(ours(github)) == 1
@@ -335,7 +333,7 @@ def test_where_the_last_round_cannot_be_seen_every_line_counts_and_the_comment_s
         HEADS[1],
         since=lambda head: None,
     )
-    assert [new_entry.line for new_entry in posted.report.round.new] == [5]
+    assert [finding.line for finding in posted.report.round.new] == [5]
     assert "cannot be seen any more" in posted.downgrades[0]
     assert "cannot be seen any more" in ours(github)[0]
 
@@ -393,9 +391,9 @@ def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_c
     github.lacking.add("checks=write")
     posted = say(github, environ, [finding(1)], lines=False)
     assert (posted.check_run_url, github.writes) == ("", 1)
-    told_text = "The check run could not be written: the token lacks `checks: write`; add it to the job's `permissions`."
-    assert posted.downgrades == [told_text]
-    assert told_text in ours(github)[0]
+    downgrade = "The check run could not be written: the token lacks `checks: write`; add it to the job's `permissions`."
+    assert posted.downgrades == [downgrade]
+    assert downgrade in ours(github)[0]
     github.lacking = {"issues=write", "pull_requests=write"}
     assert (
         "lacks `issues: write` or `pull-requests: write`;"
@@ -420,22 +418,22 @@ def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_line
     say(github, environ, [finding(1)], HEADS[2], since=lambda earlier: Since(3))
     assert "(back)" not in ours(github)[0]
     assert len(github.review_comments) == 2, "the same thread goes on"
-    asked_entries = []
+    heads = []
     say(
         github,
         environ,
         [],
         HEADS[3],
-        since=lambda earlier: asked_entries.append(earlier) or Since(3),
+        since=lambda earlier: heads.append(earlier) or Since(3),
     )
     say(
         github,
         environ,
         [],
         HEADS[4],
-        since=lambda earlier: asked_entries.append(earlier) or Since(1),
+        since=lambda earlier: heads.append(earlier) or Since(1),
     )
-    assert asked_entries[-1] == HEADS[2], "where it was found last"
+    assert heads[-1] == HEADS[2], "where it was found last"
     assert first.resolved
 
 
@@ -458,34 +456,32 @@ def spend(github, environ, head: str, usd: float, **fields: object) -> str:
     github.pulls[7].head_sha = head
     base = report([finding(1)], head)
     cost = Cost(usd=usd, basis="known" if usd else "none")
-    told_copy = replace(base, summary=replace(base.summary, cost=cost), **fields)
+    costed_report = replace(base, summary=replace(base.summary, cost=cost), **fields)
     with open_forge(
         github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
-        post_report(Posting(head=head, number=7), forge, told_copy)
+        post_report(Posting(head=head, number=7), forge, costed_report)
     return ours(github)[0]
 
 
 @pytest.mark.slow
 def test_the_comment_tells_what_the_pull_request_has_cost_so_far(github, environ):
     assert "so far" not in spend(github, environ, HEADS[0], 0.25)
-    told_result = spend(github, environ, HEADS[1], 0.5)
-    assert "This pull request so far: $0.7500 in 2 runs that asked a model." in told_result
-    assert "<summary>Details: score 0.00, $0.5000 ($0.7500 so far)," in told_result
+    comment = spend(github, environ, HEADS[1], 0.5)
+    assert "This pull request so far: $0.7500 in 2 runs that asked a model." in comment
+    assert "<summary>Details: score 0.00, $0.5000 ($0.7500 so far)," in comment
     assert "so far: $0.7500 in 2 runs" in spend(github, environ, HEADS[2], 0.0)
     replayed = Replayed(rows=(ReplayRow(run_id="x", usd=0.125),))
-    told_result = spend(github, environ, HEADS[3], 0.0, replayed=replayed)
-    assert (
-        "The replays cost $0.1250 more. This pull request so far: $0.8750 in 3 runs" in told_result
-    )
+    comment = spend(github, environ, HEADS[3], 0.0, replayed=replayed)
+    assert "The replays cost $0.1250 more. This pull request so far: $0.8750 in 3 runs" in comment
 
 
 @pytest.mark.slow
 def test_what_a_fork_claims_to_have_cost_is_not_added_up(github, environ):
     spend(github, environ, HEADS[0], 0.25)
-    told_result = spend(github, environ, HEADS[1], 900.0, claimed=True)
-    assert "so far" not in told_result
-    assert told_result.splitlines()[1].startswith("### vibe-gate: FAIL (claimed) · [`")
+    comment = spend(github, environ, HEADS[1], 900.0, claimed=True)
+    assert "so far" not in comment
+    assert comment.splitlines()[1].startswith("### vibe-gate: FAIL (claimed) · [`")
     assert github.check_runs[-1].output["title"].startswith("FAIL (claimed) · ")
     assert "so far: $0.2500 in 1 run" in spend(github, environ, HEADS[2], 0.0)
 
@@ -516,12 +512,12 @@ def test_a_file_that_is_not_in_githubs_diff_costs_its_comments_alone(github, env
     findings = [finding(1), finding(2), finding(2, path="b.py")]
     findings[2] = replace(findings[2], fingerprint="f" * 16)
     github.pulls[7].head_sha = HEADS[0]
-    told_copy = replace(report(findings, HEADS[0]), patch=PATCH + other)
+    patched_report = replace(report(findings, HEADS[0]), patch=PATCH + other)
     with open_forge(
         github.url, github.token, "octo/hello", network=read_network(environ), pause=[].append
     ) as forge:
         posted = post_report(
-            Posting(head=HEADS[0], number=7, review_comments=True), forge, told_copy
+            Posting(head=HEADS[0], number=7, review_comments=True), forge, patched_report
         )
     assert [
         (review_comment.path, review_comment.line) for review_comment in github.review_comments
@@ -582,11 +578,11 @@ def test_a_token_that_is_not_accepted_is_told_once(github, environ):
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
     with open_forge(github.url, "wrong", "octo/hello", network=read_network(environ)) as forge:
         posted = post_report(posting, forge, report([finding(1)], HEADS[0]))
-    [told_text] = posted.downgrades
-    assert told_text.startswith(
+    [downgrade] = posted.downgrades
+    assert downgrade.startswith(
         "Nothing more was posted: the token (`github-token`) is not accepted. GitHub refused"
     )
-    assert told_text.count("401") == 1
+    assert downgrade.count("401") == 1
 
 
 def test_an_older_run_leaves_the_comment_to_the_newer_one(github, environ):
@@ -638,8 +634,8 @@ def test_two_jobs_that_post_in_the_same_moment_leave_one_comment(github, environ
             post_report(Posting(head=HEADS[0], number=7), forge, report([finding(1)], HEADS[0]))
 
     jobs = [threading.Thread(target=job) for _ in range(2)]
-    for job_entry in jobs:
-        job_entry.start()
-    for job_entry in jobs:
-        job_entry.join()
+    for thread in jobs:
+        thread.start()
+    for thread in jobs:
+        thread.join()
     assert len(ours(github)) == 1

@@ -31,33 +31,35 @@ COMMAND = f".venv/bin/python -m pytest -q {PATH}"
 
 
 def reported(status: ProofStatus | None) -> tuple[Report, Finding]:
-    told_result = first()
+    base_report = first()
     reason = "Its test fails after the change and passed before: AssertionError: 0 != 1."
-    made_value, *other_entries = told_result.summary.findings
-    found_copy = replace(
-        made_value, basis="executed" if status in ("proven", "shown") else "inferred"
+    first_finding, *other_findings = base_report.summary.findings
+    proven_finding = replace(
+        first_finding, basis="executed" if status in ("proven", "shown") else "inferred"
     )
     if status:
         details = {"reason": reason, "path": PATH, "test": TEST, "command": COMMAND}
-        found_copy = replace(found_copy, proof=Proof(status=status, obligation=(LINE,), **details))
-    summary = replace(told_result.summary, findings=(found_copy, *other_entries))
+        proven_finding = replace(
+            proven_finding, proof=Proof(status=status, obligation=(LINE,), **details)
+        )
+    summary = replace(base_report.summary, findings=(proven_finding, *other_findings))
     return replace(
-        told_result,
+        base_report,
         summary=summary,
         round=first_round(summary.findings, summary.change.head_commit),
-    ), found_copy
+    ), proven_finding
 
 
 def everywhere(report: Report, finding: Finding) -> dict[str, str]:
     """What each face says of the finding, as text."""
     [at_line, *_] = make_review_comments(report, read_anchors(report.patch.encode()))
-    shown_finding = annotate_finding(finding, report)
-    assert shown_finding is not None
+    annotation = annotate_finding(finding, report)
+    assert annotation is not None
     return {
         "terminal": render_screen(report.summary, (), 200).plain,
         "comment": render_comment(report),
         "line comment": at_line.body,
-        "annotation": f"{shown_finding.title} {shown_finding.raw_details}",
+        "annotation": f"{annotation.title} {annotation.raw_details}",
         "sarif": json.dumps(json.loads(render_sarif(report.summary))["runs"][0]["results"][0]),
         "html": str(render_body(verdict_view(report.summary))),
     }
@@ -102,9 +104,9 @@ def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_ha
         criteria=(undecided, *summary.rubrics[0].criteria[1:]),
     )
     report = replace(summary, rubrics=(rubric, *summary.rubrics[1:]))
-    shown_text = render_screen(report, (), 200).plain
+    screen = render_screen(report, (), 200).plain
     assert (
-        shown_text.count(
+        screen.count(
             f"Its own test passes after the change.\n    repeat: {COMMAND} (the bundle has the test)"
         )
         == 1

@@ -48,7 +48,7 @@ def looked(outcome: LookOutcome) -> Summary:
         counterexample="no file -> None",
         second_look=look(outcome),
     )
-    found_finding: Finding = finding(
+    looked_at: Finding = finding(
         "It hides the error.", level="notice" if is_pass else "failure", evidence=evidence, fingerprint="ab" * 8,
         second_look=look(outcome),
     )  # fmt: skip
@@ -58,65 +58,65 @@ def looked(outcome: LookOutcome) -> Summary:
     )  # fmt: skip
     rubrics = (rubric(decided, outcome=decided.outcome),)
     return summary(
-        outcome=decided.outcome, exit_code=not is_pass, findings=(found_finding,), rubrics=rubrics
+        outcome=decided.outcome, exit_code=not is_pass, findings=(looked_at,), rubrics=rubrics
     )
 
 
 def report(outcome: LookOutcome) -> Report:
-    made_result = looked(outcome)
+    run_summary = looked(outcome)
     links = Links("https://github.com", "octo/hello", HEAD, "", "b" * 40)
-    return Report(made_result, (), first_round(made_result.findings, HEAD), links)
+    return Report(run_summary, (), first_round(run_summary.findings, HEAD), links)
 
 
 BOTH = "Raised: It hides the error. Refuted: main leaves before it."
 
 
 def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_counts_it():
-    made_result = looked("refuted")
-    assert sentences.verdict_headline(made_result) == "PASS · 1 raised and refuted; quality"
+    run_summary = looked("refuted")
+    assert sentences.verdict_headline(run_summary) == "PASS · 1 raised and refuted; quality"
     assert (
-        sentences.concise_lines(made_result)[0]
+        sentences.concise_lines(run_summary)[0]
         == f"src/a.py:41: notice: {BOTH} [errors-not-swallowed] [abababab]"
     )
-    screen = render_screen(made_result, (), 100).plain
+    screen = render_screen(run_summary, (), 100).plain
     assert BOTH in screen
     assert "    prevented by src/main.py:7\n        | if not path:" in screen
-    (result,) = json.loads(sarif.render_sarif(made_result))["runs"][0]["results"]
+    (result,) = json.loads(sarif.render_sarif(run_summary))["runs"][0]["results"]
     assert (result["level"], result["message"]["text"].startswith(BOTH)) == ("note", True)
-    (case,) = ElementTree.fromstring(junit.render_junit(made_result)).findall(
+    (case,) = ElementTree.fromstring(junit.render_junit(run_summary)).findall(
         "testsuite[@name='quality']/testcase"
     )
     assert [child.tag for child in case] == ["system-out"]
     assert BOTH in case[0].text
-    (entry,) = json.loads(code_quality.render_code_quality(made_result))
+    (entry,) = json.loads(code_quality.render_code_quality(run_summary))
     assert (entry["severity"], entry["description"]) == ("info", BOTH)
 
 
 def test_a_pull_request_shows_it_apart_and_opens_no_thread():
-    made_report = report("refuted")
-    text = render_comment(made_report)
+    refuted_report = report("refuted")
+    text = render_comment(refuted_report)
     assert text.splitlines()[1].startswith("### vibe-gate: PASS · 1 raised and refuted")
     assert "#### Raised and refuted (1)\n\n- **notice** [`src/a.py:41`]" in text
     assert f"/blob/{HEAD}/src/main.py#L7): `if not path:`" in text
     assert "#### Findings" not in text
-    assert check_title(made_report) == "PASS · 1 raised and refuted · rubric quality (1 file)"
-    noted = annotate_finding(made_report.round.new[0], made_report)
+    assert check_title(refuted_report) == "PASS · 1 raised and refuted · rubric quality (1 file)"
+    noted = annotate_finding(refuted_report.round.new[0], refuted_report)
     assert (noted.annotation_level, noted.message) == ("notice", BOTH)
     assert noted.raw_details.splitlines()[1:3] == [
         "Second look: refuted. main leaves before it.",
         "Prevented by src/main.py:7: if not path:",
     ]
-    assert make_review_comments(made_report, made_report.anchors) == ()
+    assert make_review_comments(refuted_report, refuted_report.anchors) == ()
 
 
 def test_a_finding_that_a_second_look_left_says_what_that_said():
     for outcome in ("stands", "undecided"):
-        said_text = f"Second look: {outcome}. main leaves before it."
-        made_report = report(outcome)
-        assert sentences.verdict_words(made_report.summary) == "FAIL"
-        assert f"\n    {said_text}\n" in render_screen(made_report.summary, (), 100).plain
-        assert f"\n  {said_text}\n" in render_comment(made_report)
-        assert said_text in annotate_finding(made_report.round.new[0], made_report).raw_details
+        sentence = f"Second look: {outcome}. main leaves before it."
+        looked_report = report(outcome)
+        assert sentences.verdict_words(looked_report.summary) == "FAIL"
+        assert f"\n    {sentence}\n" in render_screen(looked_report.summary, (), 100).plain
+        assert f"\n  {sentence}\n" in render_comment(looked_report)
+        assert sentence in annotate_finding(looked_report.round.new[0], looked_report).raw_details
     silent = replace(look("undecided"), said=None, reason="The budget of $1 is reached.")
     assert (
         sentences.second_look_sentence(silent)
@@ -126,15 +126,15 @@ def test_a_finding_that_a_second_look_left_says_what_that_said():
 
 def test_a_look_that_changes_nothing_has_no_colour_on_the_page():
     page = lxml_html.fromstring(render_verdict_page(looked("stands")))
-    [shown_text, *_] = page.xpath("//div[@class='second-look']")
-    assert shown_text.xpath(".//span[@class='badge']/text()") == ["second look: stands"]
-    assert shown_text.xpath(".//span[@class='standing']/text()") == ["holds"]
+    [look_box, *_] = page.xpath("//div[@class='second-look']")
+    assert look_box.xpath(".//span[@class='badge']/text()") == ["second look: stands"]
+    assert look_box.xpath(".//span[@class='standing']/text()") == ["holds"]
 
 
 def test_the_page_has_the_second_look_at_the_finding_and_at_the_vote():
     page = lxml_html.fromstring(render_verdict_page(looked("refuted")))
     for place in ("//article[contains(@class, 'finding')]", "//li[contains(@class, 'vote ')]"):
-        (shown_text,) = page.xpath(f"{place}//div[@class='second-look']")
-        assert shown_text.xpath(".//span[@class='badge pass']/text()") == ["second look: refuted"]
-        assert shown_text.xpath(".//a/text()") == ["src/main.py:7"]
-        assert "main leaves before it." in shown_text.text_content()
+        (look_box,) = page.xpath(f"{place}//div[@class='second-look']")
+        assert look_box.xpath(".//span[@class='badge pass']/text()") == ["second look: refuted"]
+        assert look_box.xpath(".//a/text()") == ["src/main.py:7"]
+        assert "main leaves before it." in look_box.text_content()

@@ -39,7 +39,7 @@ from vibe_gate.report.round_state import (
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
 
-def found_finding(name: str, level: str = "failure", **fields) -> Finding:
+def named_finding(name: str, level: str = "failure", **fields) -> Finding:
     values = {
         "path": "src/a.py",
         "line": 3,
@@ -62,13 +62,13 @@ def names(findings) -> str:
 
 
 def test_in_the_first_round_everything_is_new():
-    told_first_round = first_round([found_finding("1"), found_finding("2", "warning")], A)
+    opening = first_round([named_finding("1"), named_finding("2", "warning")], A)
     assert (
-        told_first_round.number,
-        names(told_first_round.new),
-        told_first_round.open,
-        told_first_round.fixed,
-        told_first_round.withheld,
+        opening.number,
+        names(opening.new),
+        opening.open,
+        opening.fixed,
+        opening.withheld,
     ) == (
         1,
         "12",
@@ -79,28 +79,28 @@ def test_in_the_first_round_everything_is_new():
 
 
 def test_what_is_still_there_is_open_and_what_is_gone_is_fixed_at_this_commit():
-    told_state = follow(
-        first_round([found_finding("1"), found_finding("2")], A),
-        [found_finding("2"), found_finding("3")],
+    next_state = follow(
+        first_round([named_finding("1"), named_finding("2")], A),
+        [named_finding("2"), named_finding("3")],
     )
-    assert (told_state.number, names(told_state.new), names(told_state.open)) == (2, "3", "2")
+    assert (next_state.number, names(next_state.new), names(next_state.open)) == (2, "3", "2")
     assert [
         (fixed_finding.fingerprint[0], fixed_finding.since, fixed_finding.fixed)
-        for fixed_finding in told_state.fixed
+        for fixed_finding in next_state.fixed
     ] == [("1", A, B)]
 
 
 def test_what_is_fixed_keeps_its_commit_in_later_rounds():
-    second = follow(first_round([found_finding("1")], A), [])
+    second = follow(first_round([named_finding("1")], A), [])
     assert [
         (fixed_finding.since, fixed_finding.fixed) for fixed_finding in follow(second, [], C).fixed
     ] == [(A, B)]
 
 
 def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
-    told_state = follow(follow(first_round([found_finding("1")], A), []), [found_finding("1")], C)
-    assert (names(told_state.new), told_state.reappeared, told_state.fixed) == ("1", {"1" * 16}, ())
-    assert told_state.state.findings[0].since == C
+    next_state = follow(follow(first_round([named_finding("1")], A), []), [named_finding("1")], C)
+    assert (names(next_state.new), next_state.reappeared, next_state.fixed) == ("1", {"1" * 16}, ())
+    assert next_state.state.findings[0].since == C
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
 def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(
     level, touched, new, withheld
 ):
-    told_state = follow(
-        first_round([found_finding("1")], A),
-        [found_finding("1"), found_finding("2", level)],
+    next_state = follow(
+        first_round([named_finding("1")], A),
+        [named_finding("1"), named_finding("2", level)],
         touched=touched,
     )
-    assert (names(told_state.new), names(told_state.withheld), names(told_state.open)) == (
+    assert (names(next_state.new), names(next_state.withheld), names(next_state.open)) == (
         new,
         withheld,
         "1",
@@ -128,33 +128,34 @@ def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(
 
 
 def test_what_is_held_back_is_held_back_again_and_said_once_its_lines_change():
-    held_state = follow(first_round([], A), [found_finding("1", "warning")], touched=False)
+    withholding = follow(first_round([], A), [named_finding("1", "warning")], touched=False)
     assert (
-        names(follow(held_state, [found_finding("1", "warning")], C, touched=False).withheld) == "1"
+        names(follow(withholding, [named_finding("1", "warning")], C, touched=False).withheld)
+        == "1"
     )
-    assert names(follow(held_state, [found_finding("1", "warning")], C, touched=True).new) == "1"
+    assert names(follow(withholding, [named_finding("1", "warning")], C, touched=True).new) == "1"
 
 
 def test_what_nobody_could_look_for_is_not_fixed():
-    told_state = follow(
-        first_round([found_finding("1"), found_finding("2")], A),
+    next_state = follow(
+        first_round([named_finding("1"), named_finding("2")], A),
         [],
         answered=lambda reported: reported.fingerprint[0] == "1",
     )
-    assert (names(told_state.fixed), names(told_state.unanswered)) == ("1", "2")
-    assert names(follow(told_state, [found_finding("2")], C).open) == "2"
+    assert (names(next_state.fixed), names(next_state.unanswered)) == ("1", "2")
+    assert names(follow(next_state, [named_finding("2")], C).open) == "2"
 
 
 def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
-    first = first_round([found_finding("1"), found_finding("2", line=8)], A)
-    told_state = follow(first, [], replaced=lambda reported: reported.line == 8)
-    assert (names(told_state.fixed), names(told_state.unraised), told_state.unanswered) == (
+    first = first_round([named_finding("1"), named_finding("2", line=8)], A)
+    next_state = follow(first, [], replaced=lambda reported: reported.line == 8)
+    assert (names(next_state.fixed), names(next_state.unraised), next_state.unanswered) == (
         "2",
         "1",
         (),
     )
-    assert load_state(dump_state(told_state.state)) == told_state.state
-    third = follow(told_state, [found_finding("1")], C, replaced=lambda reported: False)
+    assert load_state(dump_state(next_state.state)) == next_state.state
+    third = follow(next_state, [named_finding("1")], C, replaced=lambda reported: False)
     assert (names(third.open), third.new, third.reappeared) == ("1", (), frozenset()), (
         "it is not called back"
     )
@@ -162,65 +163,63 @@ def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
 
 
 def test_what_was_not_raised_again_is_compared_with_where_it_was_found_last():
-    second = follow(first_round([found_finding("1")], A), [found_finding("1", line=9, end_line=11)])
-    third = follow(second, [], C, replaced=lambda seen_value: False)
-    (seen_value,) = third.unraised
-    assert (seen_value.since, seen_value.last, seen_value.places) == (A, B, (("src/a.py", 9, 11),))
-    asked_entries = []
+    second = follow(first_round([named_finding("1")], A), [named_finding("1", line=9, end_line=11)])
+    third = follow(second, [], C, replaced=lambda unraised: False)
+    (unraised,) = third.unraised
+    assert (unraised.since, unraised.last, unraised.places) == (A, B, (("src/a.py", 9, 11),))
+    questions = []
     follow(
         third,
         [],
         "d" * 40,
-        replaced=lambda seen_value: (
-            asked_entries.append((seen_value.last, seen_value.places)) or True
-        ),
+        replaced=lambda unraised: questions.append((unraised.last, unraised.places)) or True,
     )
-    assert asked_entries == [(B, (("src/a.py", 9, 11),))]
+    assert questions == [(B, (("src/a.py", 9, 11),))]
 
 
 def refuted(name: str) -> Finding:
-    return found_finding(
+    return named_finding(
         name, "notice", second_look=SecondLook(outcome="refuted", said="refuted", reason="a guard")
     )
 
 
 def test_a_refuted_finding_is_never_called_fixed():
     second = follow(
-        first_round([found_finding("1"), refuted("2")], A), [refuted("1"), refuted("2")]
+        first_round([named_finding("1"), refuted("2")], A), [refuted("1"), refuted("2")]
     )
     assert (names(second.open), second.fixed) == ("12", ()), "neither when it is refuted"
     third = follow(second, [], C)
     assert (third.fixed, third.unanswered, third.state.findings) == ((), (), ()), (
         "nor when it is not raised again"
     )
-    back = follow(second, [found_finding("1"), refuted("2")], C)
+    back = follow(second, [named_finding("1"), refuted("2")], C)
     assert (names(back.new), names(back.open), back.reappeared) == ("1", "2", {"1" * 16}), (
         "and it can come back"
     )
-    whole_summary = summaries.summary(findings=(refuted("1"),))
-    (seen_value,) = explain_state(first_round([refuted("1")], A).state, whole_summary, 1).findings
-    assert seen_value.second_look == "Second look: refuted. a guard"
+    refuted_summary = summaries.summary(findings=(refuted("1"),))
+    (reported,) = explain_state(first_round([refuted("1")], A).state, refuted_summary, 1).findings
+    assert reported.second_look == "Second look: refuted. a guard"
 
 
 def test_the_same_commit_again_fixes_nothing_and_is_no_further_round():
-    told_state = follow(
-        first_round([found_finding("1"), found_finding("2")], A), [found_finding("2")], A
+    next_state = follow(
+        first_round([named_finding("1"), named_finding("2")], A), [named_finding("2")], A
     )
     assert (
-        told_state.number,
-        told_state.fixed,
-        names(told_state.unanswered),
-        names(told_state.open),
+        next_state.number,
+        next_state.fixed,
+        names(next_state.unanswered),
+        names(next_state.open),
     ) == (1, (), "1", "2")
-    assert names(follow(told_state, [found_finding("1"), found_finding("2")], B).open) == "12"
+    assert names(follow(next_state, [named_finding("1"), named_finding("2")], B).open) == "12"
 
 
 def test_findings_without_a_fingerprint_are_told_apart_by_their_words():
-    plain = replace(found_finding("1"), fingerprint="")
-    hostile = replace(found_finding("1"), fingerprint="--> @user")
-    told_first_round = first_round([plain, replace(plain, line=4), hostile], A)
-    assert len({seen_finding.fingerprint for seen_finding in told_first_round.state.findings}) == 2
-    assert load_state(dump_state(told_first_round.state)) == told_first_round.state
+    plain = replace(named_finding("1"), fingerprint="")
+    hostile = replace(named_finding("1"), fingerprint="--> @user")
+    opening = first_round([plain, replace(plain, line=4), hostile], A)
+    assert len({reported.fingerprint for reported in opening.state.findings}) == 2
+    assert load_state(dump_state(opening.state)) == opening.state
 
 
 def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
@@ -270,7 +269,7 @@ def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
     ],
 )
 def test_a_run_can_tell_only_about_what_it_decided(later_summary, answered):
-    before = first_round([found_finding("1")], A).state
+    before = first_round([named_finding("1")], A).state
     assert answered_by(later_summary, before)(before.findings[0]) is answered
 
 
@@ -297,57 +296,57 @@ def test_what_a_criterion_that_still_fails_may_have_found_elsewhere_is_not_fixed
     before, after, fixed
 ):
     state = first_round(
-        [found_finding("1", **before), found_finding("3", path="src/b.py")], A
+        [named_finding("1", **before), named_finding("3", path="src/b.py")], A
     ).state
-    made_copy = replace(summary("fail", kind="check"), findings=(found_finding("2", **after),))
-    told_round = next_round(
+    later_summary = replace(summary("fail", kind="check"), findings=(named_finding("2", **after),))
+    later_round = next_round(
         state,
-        made_copy.findings,
+        later_summary.findings,
         B,
         lambda _: True,
         lambda _: True,
-        answered=answered_by(made_copy, state),
+        answered=answered_by(later_summary, state),
     )
-    assert ("1" * 16 in {fixed_finding.fingerprint for fixed_finding in told_round.fixed}) is fixed
+    assert ("1" * 16 in {fixed_finding.fingerprint for fixed_finding in later_round.fixed}) is fixed
     passed = replace(summary("pass", kind="check"), findings=())
-    told_round = next_round(
-        told_round.state,
+    later_round = next_round(
+        later_round.state,
         (),
         C,
         lambda _: True,
         lambda _: True,
-        answered=answered_by(passed, told_round.state),
+        answered=answered_by(passed, later_round.state),
     )
-    assert not told_round.unanswered, "once it passes, all is fixed"
+    assert not later_round.unanswered, "once it passes, all is fixed"
 
 
 def test_a_word_about_the_gates_change_leaves_open_nothing_about_the_gate():
-    state = first_round([found_finding("1", criterion="policy", path="AGENTS.md")], A).state
+    state = first_round([named_finding("1", criterion="policy", path="AGENTS.md")], A).state
     override = summaries.waiver("Ada", "meant", of="policy-0123456789abcdef")
-    let_pass = summaries.waived(found_finding("2", criterion="policy", path="", line=0), override)
+    let_pass = summaries.waived(named_finding("2", criterion="policy", path="", line=0), override)
     assert answered_by(replace(summary("pass"), findings=(let_pass,)), state)(state.findings[0])
 
 
 def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
-    before = first_round([found_finding("1")], A).state
-    (missing_entry,) = before.findings
+    before = first_round([named_finding("1")], A).state
+    (missing,) = before.findings
     many = [
-        found_finding("2", line=number, fingerprint=f"{number:016x}")
+        named_finding("2", line=number, fingerprint=f"{number:016x}")
         for number in range(1, MAX_FINDINGS + 1)
     ]
-    made_copy = replace(summary("fail", kind="check"), findings=tuple(many))
-    told_round = next_round(
-        before, many, C, lambda _: True, lambda _: True, answered=answered_by(made_copy, before)
+    later_summary = replace(summary("fail", kind="check"), findings=tuple(many))
+    later_round = next_round(
+        before, many, C, lambda _: True, lambda _: True, answered=answered_by(later_summary, before)
     )
     assert (
-        told_round.fixed,
-        [unanswered_finding.fingerprint for unanswered_finding in told_round.unanswered],
+        later_round.fixed,
+        [unanswered_finding.fingerprint for unanswered_finding in later_round.unanswered],
     ) == ((), ["1" * 16])
-    assert answered_by(replace(made_copy, findings=tuple(many[1:])), before)(missing_entry)
+    assert answered_by(replace(later_summary, findings=tuple(many[1:])), before)(missing)
 
 
 def test_a_criterion_that_is_asked_no_more_answers_nothing():
-    before = first_round([found_finding("1", criterion="y")], A).state
+    before = first_round([named_finding("1", criterion="y")], A).state
     assert not answered_by(summary("pass"), before)(before.findings[0])
     assert not answered_by(summary("pass", path="src/b.py"), before)(before.findings[0])
 
@@ -379,16 +378,15 @@ def random_message(index: int) -> str:
 def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
     plain = state(number, fixed=True)
     hostile = tuple(
-        replace(seen_finding, message=random_message(n))
-        for n, seen_finding in enumerate(plain.findings)
+        replace(reported, message=random_message(n)) for n, reported in enumerate(plain.findings)
     )
     text = dump_state(replace(plain, findings=hostile))
     assert len(text) <= MAX_STATE
-    kept_state = load_state(text)
-    assert kept_state is not None
-    assert kept_state.findings[0].fingerprint == f"{0:016x}"
+    loaded = load_state(text)
+    assert loaded is not None
+    assert loaded.findings[0].fingerprint == f"{0:016x}"
     if number == 400:
-        assert [seen_finding.fingerprint for seen_finding in kept_state.findings[:200]] == [
+        assert [reported.fingerprint for reported in loaded.findings[:200]] == [
             f"{n:016x}" for n in range(200)
         ]
 
@@ -457,10 +455,10 @@ def test_over_no_state_a_round_stumbles(document, reported, head):
     state = load_state(packed(document | {"findings": reported}))
     if state is None:
         return
-    local_findings = [found_finding("1"), found_finding("2", line=1 << 40, end_line=1 << 40)]
-    told_round = next_round(state, local_findings, head, lambda _: True, lambda _: True)
-    assert load_state(dump_state(told_round.state)) is not None
-    assert {reportable_entry.fingerprint for reportable_entry in told_round.reportable} == {
+    local_findings = [named_finding("1"), named_finding("2", line=1 << 40, end_line=1 << 40)]
+    later_round = next_round(state, local_findings, head, lambda _: True, lambda _: True)
+    assert load_state(dump_state(later_round.state)) is not None
+    assert {finding.fingerprint for finding in later_round.reportable} == {
         "1" * 16,
         "2" * 16,
     }
@@ -476,9 +474,9 @@ def test_what_a_state_cannot_hold_is_not_remembered():
         ReportedFinding(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A})
         for number in range(10_000)
     )
-    told_state = follow_state(RoundState(number=1, head=A, findings=many), [found_finding("f")])
-    assert told_state.state.findings[0].fingerprint == "f" * 16
-    assert len(told_state.state.findings) == 10_000
+    next_state = follow_state(RoundState(number=1, head=A, findings=many), [named_finding("f")])
+    assert next_state.state.findings[0].fingerprint == "f" * 16
+    assert len(next_state.state.findings) == 10_000
 
 
 def follow_state(state: RoundState | None, findings) -> Round:
@@ -489,24 +487,24 @@ def follow_state(state: RoundState | None, findings) -> Round:
 @settings(deadline=None)
 @given(st.lists(st.sets(st.sampled_from("123456789")), min_size=1, max_size=6))
 def test_over_any_rounds_each_finding_is_in_one_place_and_nothing_is_new_twice_in_a_row(history):
-    told_text, before = None, set()
-    for index, history_entry in enumerate(history):
+    current, before = None, set()
+    for index, present in enumerate(history):
         head = f"{index:040x}"
-        findings = [found_finding(name) for name in sorted(history_entry)]
-        told_text = (
-            first_round(findings, head) if told_text is None else follow(told_text, findings, head)
+        findings = [named_finding(name) for name in sorted(present)]
+        current = (
+            first_round(findings, head) if current is None else follow(current, findings, head)
         )
         groups = [
-            names(told_text.new),
-            names(told_text.open),
-            names(told_text.fixed),
-            names(told_text.withheld),
+            names(current.new),
+            names(current.open),
+            names(current.fixed),
+            names(current.withheld),
         ]
         assert sorted("".join(groups)) == sorted(set("".join(groups)))
-        assert set(names(told_text.reportable)) == history_entry
-        assert not set(names(told_text.new)) & before
-        assert set(names(told_text.open)) == before & history_entry
-        before = history_entry
+        assert set(names(current.reportable)) == present
+        assert not set(names(current.new)) & before
+        assert set(names(current.open)) == before & present
+        before = present
 
 
 def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_an_id():
@@ -518,17 +516,18 @@ def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_a
             outcome="fail",
         )
 
-    finding, two = found_finding("1", rubrics=("a",)), found_finding("2", rubrics=("b",))
-    whole_summary = summaries.summary(rubrics=(voted("a"), voted("b")), findings=(two, finding))
-    explained = explain_state(first_round([finding, two], A).state, whole_summary, 1)
+    finding, two = named_finding("1", rubrics=("a",)), named_finding("2", rubrics=("b",))
+    voted_summary = summaries.summary(rubrics=(voted("a"), voted("b")), findings=(two, finding))
+    explained = explain_state(first_round([finding, two], A).state, voted_summary, 1)
     assert [
-        [vote.reason for vote in seen_finding.votes] for seen_finding in explained.findings
+        [vote.reason for vote in explained_finding.votes]
+        for explained_finding in explained.findings
     ] == [
         ["in a"],
         ["in b"],
     ]
     assert [
-        name.fingerprint for name in queries.worst_first(whole_summary.findings, whole_summary)
+        name.fingerprint for name in queries.worst_first(voted_summary.findings, voted_summary)
     ] == [
         "1" * 16,
         "2" * 16,
@@ -562,7 +561,7 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
 def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
     fields, waiver, grounds, is_overridden
 ):
-    finding = found_finding("1", **{"level": "notice"} | fields)
+    finding = named_finding("1", **{"level": "notice"} | fields)
     assert (queries.waiver_text(finding), queries.waiver_grounds(finding)) == (waiver, grounds)
     assert queries.is_overridden(finding) is is_overridden
 
@@ -580,10 +579,10 @@ def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
     ],
 )  # fmt: skip
 def test_who_approved_a_change_of_the_gate_is_an_account_and_no_words(finding, headline, meaning):
-    shown_finding = found_finding(
+    let_pass = named_finding(
         "1", **{"level": "notice", "criterion": "policy", "path": ""} | finding
     )
-    run = summaries.summary(findings=(shown_finding,), policy_changes=(summaries.policy(),))
+    run = summaries.summary(findings=(let_pass,), policy_changes=(summaries.policy(),))
     assert sentences.passed_by_words(run) == headline
     assert sentences.policy_meaning(run.policy_changes[0], run) == meaning
 
@@ -594,7 +593,7 @@ def quoting(name: str, *lines: str, **fields) -> Finding:
         CheckedEvidence(path="src/a.py", line=3, end_line=3, quote=line, standing="holds")
         for line in lines
     ]
-    return found_finding(name, evidence=tuple(evidence), basis="inferred", **fields)
+    return named_finding(name, evidence=tuple(evidence), basis="inferred", **fields)
 
 
 def test_a_defect_of_which_other_lines_are_quoted_is_still_open_and_keeps_its_thread():
@@ -633,5 +632,5 @@ def test_one_earlier_finding_goes_on_as_one_finding():
 
 def test_text_that_spoke_to_the_reviewer_and_is_gone_is_fixed():
     answered = answered_by(summaries.summary(), None)
-    before = first_round([found_finding("1", level="warning", criterion="addressed")], A)
+    before = first_round([named_finding("1", level="warning", criterion="addressed")], A)
     assert names(follow(before, [], answered=answered).fixed) == "1"

@@ -48,7 +48,7 @@ def entry(number: int, **fields: Any) -> RunEntry:
 def site_of(
     *runs_with_summaries: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **fields: Any
 ) -> Site:
-    figures = {run.run_id: extract_figures(told_text) for run, told_text in runs_with_summaries}
+    figures = {run.run_id: extract_figures(run_summary) for run, run_summary in runs_with_summaries}
     runs = sorted((run for run, _ in runs_with_summaries), reverse=True)
     total = compute_statistics(runs, {}, lambda run: figures[run.run_id], labels)
     title, people = fields.pop("title", ""), fields.pop("people", {})
@@ -59,10 +59,10 @@ def site_of(
 
 
 def failed(mark: str = MARK, agent: str = "Claude Code", **fields: Any) -> Summary:
-    found_finding = finding(criterion="types", fingerprint=mark, **fields)
+    blocker = finding(criterion="types", fingerprint=mark, **fields)
     bad = criterion("types", "fail", kind="judge")
     return summary(
-        rubrics=(rubric(bad, outcome="fail"),), findings=(found_finding,),
+        rubrics=(rubric(bad, outcome="fail"),), findings=(blocker,),
         agent_authored=AgentAuthored(decision=True, hints=(TrailerHint(name="Co-Authored-By", agent=agent),)),
         cost=Cost(usd=0.25, basis="known", by_model={"a-model": 0.25}), cache=CacheUse(hits=1, misses=3),
     )  # fmt: skip
@@ -196,19 +196,19 @@ def test_calibration_has_intervals_of_labels_and_of_cases():
         criterion=(counted,),
     )
     page = page_of(site_of(*BOTH, labels=[label(right=True)], baselines=(measured,)))
-    for name, shown_text in (("precision", "100%"), ("recall", "100%"), ("false-blocks", "0%")):
+    for name, percentage in (("precision", "100%"), ("recall", "100%"), ("false-blocks", "0%")):
         assert table_of(page, name)[1][:3] == [
             "quality/types",
             "0 of 1" if name == "false-blocks" else "1 of 1",
-            shown_text,
+            percentage,
         ]
 
 
 def test_sentences_name_what_stands_out_and_lead_there():
     other = failed(agent="Codex")
-    made_entries = []
+    entries = []
     for number in range(6):
-        for told_text, outcome, at in (
+        for run_summary, outcome, at in (
             (failed(), "pass" if number else "fail", 0),
             (other, "fail", 1),
             (failed(), "pass", 34),
@@ -217,24 +217,24 @@ def test_sentences_name_what_stands_out_and_lead_there():
             cost = {"cost_usd": 0.25, "cost_basis": "known", "duration_ms": took}
             run = entry(at, outcome=outcome, author="agent", paths=("a.py", f"{number}.py"), **cost)
             key = (
-                f"tree-{HEAD}" if told_text is other and number == 5 else HEAD
+                f"tree-{HEAD}" if run_summary is other and number == 5 else HEAD
             )  # what is staged is no commit
-            made_entries.append(
-                (replace(run, run_id=f"{run.run_id[:-1]}{number}", key=key), told_text)
+            entries.append(
+                (replace(run, run_id=f"{run.run_id[:-1]}{number}", key=key), run_summary)
             )
-    site = site_of(*made_entries, labels=[label(right=False)])
+    site = site_of(*entries, labels=[label(right=False)])
     page = page_of(site)
-    told_text = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
+    sentences = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
     assert (
         "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs."
-        in told_text
+        in sentences
     )
-    assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commits." in told_text
+    assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commits." in sentences
     assert (
         "60.0 s from 2026-11-02 to 2026-11-08, 30.0 s from 2026-10-05 to 2026-10-11: 100% slower."
-        in told_text
+        in sentences
     )
-    assert "Most: a.py, changed by 7 failed runs." in told_text
+    assert "Most: a.py, changed by 7 failed runs." in sentences
     links = page.xpath("//p[@class='sentence']//a/@href")
     assert "#criterion=quality%2Ftypes&said=wrong" in links
     assert "#agent=Codex&outcome=fail" in links
@@ -246,7 +246,7 @@ def test_sentences_name_what_stands_out_and_lead_there():
 
 
 def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
-    known_fields = {
+    counts = {
         "state": "calibrated",
         "sentence": "4 of 213 clean blocked",
         "clean": 213,
@@ -255,7 +255,7 @@ def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
     }
     recall = Interval(0.8, 0.7, 0.9)
     badges = {
-        "lost": TrustBadge(**known_fields, blocks=False, needed=225, defective=10, found=8, recall=recall),
+        "lost": TrustBadge(**counts, blocks=False, needed=225, defective=10, found=8, recall=recall),
         "new": TrustBadge(state="uncalibrated", sentence="uncalibrated, 1 change wrongly blocked", clean=1, blocked=1,
                           wrong=1),
         "shaky": TrustBadge(state="unsteady", sentence="", clean=9, flips=2),
@@ -275,12 +275,12 @@ def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
         Trust(uncalibrated="advise"),
         Trust(),
     ):
-        told_text = (
+        sentence = (
             page_of(site_of(*BOTH, judges=judges, trust=trust))
             .xpath("//figure[@id='judges']//p")[0]
             .text
         )
-        rules[trust.block, trust.uncalibrated] = told_text.partition(". ")[0]
+        rules[trust.block, trust.uncalibrated] = sentence.partition(". ")[0]
     assert rules == {
         (
             "earned",
@@ -379,20 +379,20 @@ def test_commits_that_were_never_reviewed_stand_open():
             ("d", "overridden"),
         )
     )
-    made_fields = {"b" * 40: ("2026-10-05", "Ada")}
+    authorship = {"b" * 40: ("2026-10-05", "Ada")}
     page = page_of(
         site_of(
             *BOTH,
             coverage=Verification(commits, "", "", strict=False),
             commits="main",
-            authorship=made_fields,
+            authorship=authorship,
         )
     )
     assert table_of(page, "coverage")[1:] == [
         ["reviewed", "1"], ["overridden", "1"], ["missing", "1"], ["bypassed", "1"],
     ]  # fmt: skip
-    told_text = page.xpath("//figure[@id='coverage']//p")[0].text
-    assert told_text.startswith(
+    sentence = page.xpath("//figure[@id='coverage']//p")[0].text
+    assert sentence.startswith(
         "vibe-gate verify accepts 2 of 4 commits: 1 reviewed, 1 overridden. Overridden: reviewed, and"
     )
     parts = page.xpath("//section[@id='commits']/details")
@@ -421,7 +421,7 @@ def coverage_of(*words: str) -> Verification:
     )
 
 
-def shown_coverage(*words: str, older: str, first_run: str) -> tuple[str, list[str], list[str]]:
+def read_coverage(*words: str, older: str, first_run: str) -> tuple[str, list[str], list[str]]:
     """The section's sentence, the heads of its folds, and the statuses of its picture."""
     site = site_of(
         *BOTH, coverage=coverage_of(*words), commits="main", first_run=first_run,
@@ -464,17 +464,17 @@ SINCE = "Reviewed since 2026-10-05, the first run stored here: "
     ],
 )  # fmt: skip
 def test_commits_that_are_older_than_the_first_run_are_no_gap(words, older, sentence, folds):
-    told_text, heads, drawn_value = shown_coverage(*words, older=older, first_run="2026-10-05")
-    assert (told_text, heads) == (sentence, folds)
-    assert sorted(drawn_value) == sorted(
+    caption, heads, bars = read_coverage(*words, older=older, first_run="2026-10-05")
+    assert (caption, heads) == (sentence, folds)
+    assert sorted(bars) == sorted(
         head.partition(":")[0] for head in folds if not head.startswith("older")
     )
 
 
 def test_without_a_run_no_commit_is_called_never_reviewed():
-    told_text, heads, drawn_value = shown_coverage("missing", "missing", older="ab", first_run="")
-    assert told_text == "No run is stored here yet; commits count from the first run on."
-    assert (heads, drawn_value) == (["without a run: 2 commits"], [])
+    caption, heads, bars = read_coverage("missing", "missing", older="ab", first_run="")
+    assert caption == "No run is stored here yet; commits count from the first run on."
+    assert (heads, bars) == (["without a run: 2 commits"], [])
 
 
 @pytest.mark.parametrize(
@@ -494,16 +494,16 @@ def test_without_a_run_no_commit_is_called_never_reviewed():
 def test_a_commit_is_older_by_its_date_unless_it_follows_one_that_is_not(times, older):
     names = list(times)
     parents = dict(zip(names, [*names[1:], ""], strict=True))
-    known_fields = {name: CommitTime(time, tuple(parents[name])) for name, time in times.items()}
-    assert commits_before(25, 100, names, known_fields) == frozenset(older)
+    commit_times = {name: CommitTime(time, tuple(parents[name])) for name, time in times.items()}
+    assert commits_before(25, 100, names, commit_times) == frozenset(older)
 
 
 def test_a_branch_from_before_the_first_run_that_is_merged_after_it_is_older():
-    known_fields = {
+    commit_times = {
         "m": CommitTime(40, ("new", "branch")), "new": CommitTime(30, ("base",)),
         "branch": CommitTime(20, ("base",)), "base": CommitTime(10, ()),
     }  # fmt: skip
-    assert commits_before(25, 100, ["m", "branch", "new", "base"], known_fields) == {
+    assert commits_before(25, 100, ["m", "branch", "new", "base"], commit_times) == {
         "branch",
         "base",
     }

@@ -68,10 +68,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("site")
     many = site_of(*((entry(at % 400, outcome="fail" if at % 9 == 0 else "pass", cost_usd=at / 1e4), summary())
                      for at in range(MANY)), title="a title of a commit, as long as people write them")  # fmt: skip
-    made_fields = {"small": small(), "hostile": small(ATTACK), "many": many}
-    for name, site in made_fields.items():
+    sites = {"small": small(), "hostile": small(ATTACK), "many": many}
+    for name, site in sites.items():
         (folder / f"{name}.html").write_text(render_index_page(site), "utf-8")
-    return {name: (folder / f"{name}.html").as_uri() for name in made_fields}
+    return {name: (folder / f"{name}.html").as_uri() for name in sites}
 
 
 @pytest.fixture(scope="module")

@@ -77,18 +77,15 @@ def test_names_of_dots_do_not_touch() -> None:
         svg.draw_dots([Dot(name, usd, Interval(1.0, 0.3, 1.0), "") for name, usd in models.items()])
     )
     names = [text for text in parsed_picture.iter("text") if text.text in models]
-    ends = [
-        (float(name_entry.get("x")), -1 if name_entry.get("class") == "end" else 1)
-        for name_entry in names
-    ]
+    ends = [(float(name.get("x")), -1 if name.get("class") == "end" else 1) for name in names]
     reach = [
-        sorted((x, x + side * 6.5 * len(name_entry.text)))
-        for name_entry, (x, side) in zip(names, ends, strict=True)
+        sorted((x, x + side * 6.5 * len(name.text)))
+        for name, (x, side) in zip(names, ends, strict=True)
     ]
-    for (entry, (left_value, right)), (other, (start, end)) in itertools.combinations(
+    for (entry, (left_edge, right_edge)), (other, (start, end)) in itertools.combinations(
         zip(names, reach, strict=True), 2
     ):
-        assert entry.get("y") != other.get("y") or right < start or end < left_value
+        assert entry.get("y") != other.get("y") or right_edge < start or end < left_edge
 
 
 @pytest.mark.parametrize(
@@ -113,17 +110,15 @@ def test_a_time_axis_has_the_unit_that_people_would_take(seconds: float, last: s
 def test_names_of_others_are_text_cut_and_visible() -> None:
     name = ATTACK * 2_000
     bars = [Bar(name, (Part(1, name, f"#{name}"),), name)]
-    for drawn_entry in (
+    for drawing in (
         svg.draw_columns(bars, [Series(name, "s0")], lambda _: name),
         svg.draw_rows(bars, [Series(name, "s0")]),
     ):
         assert [
-            element.tag
-            for element in parsed(drawn_entry).iter()
-            if element.tag in {"script", "img"}
+            element.tag for element in parsed(drawing).iter() if element.tag in {"script", "img"}
         ] == []
-        assert "\u202e" not in drawn_entry
-        titles = [title.text for title in parsed(drawn_entry).iter("title")]
+        assert "\u202e" not in drawing
+        titles = [title.text for title in parsed(drawing).iter("title")]
         assert max(map(len, titles)) == svg.MOST_TITLE
     assert svg.draw_columns([], SERIES, str) == svg.draw_columns([], SERIES, str)
 

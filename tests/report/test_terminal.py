@@ -220,7 +220,7 @@ def test_of_a_secret_in_commits_next_says_to_rewrite_them(base, onto):
 
 
 def test_a_place_that_is_too_long_keeps_its_line_number():
-    for depth, whole_text in ((12, True), (90, False)):
+    for depth, is_whole in ((12, True), (90, False)):
         path = "src/" + "deep/" * depth + "load.py"
         text = screen(failed(0, 0, first_findings=(finding(path=path, line=1234),)), width=60)
         place = (
@@ -229,16 +229,16 @@ def test_a_place_that_is_too_long_keeps_its_line_number():
             .replace("\n", "")
         )
         assert place.endswith("deep/load.py:1234")
-        assert (f"src/{place}" == f"{path}:1234") is whole_text
+        assert (f"src/{place}" == f"{path}:1234") is is_whole
 
 
 def test_many_findings_of_one_kind_hide_no_other_kind():
     marks = tuple(finding("a mark", line=n) for n in range(1, 99))
-    more_entries = tuple(finding("another mark", path="src/b.py", line=n) for n in range(1, 99))
+    other_marks = tuple(finding("another mark", path="src/b.py", line=n) for n in range(1, 99))
     keys = tuple(
         finding("a private key", criterion="no-secrets", path=f"{n}.pem", line=1) for n in range(4)
     )
-    text = screen(failed(0, 0, first_findings=(*marks, *more_entries, *keys)), every=False)
+    text = screen(failed(0, 0, first_findings=(*marks, *other_marks, *keys)), every=False)
     assert text.count("a private key") == 4
     assert text.index("a private key") < text.index("a mark")
     assert "… and 192 more findings: vibe-gate report --open, or --json" in text
@@ -371,38 +371,38 @@ def test_a_finding_is_wrapped_and_not_cut():
 
 def test_what_no_judge_saw_stands_in_the_first_line_of_a_pass():
     asks = rubric(criterion(kind="judge"))
-    made_summary = summary(unreviewed=(unseen(), unseen()), rubrics=(asks,))
-    assert first_line(made_summary) == "✓ PASS · quality; 2 places not judged"
+    run_summary = summary(unreviewed=(unseen(), unseen()), rubrics=(asks,))
+    assert first_line(run_summary) == "✓ PASS · quality; 2 places not judged"
 
 
 def test_a_rubric_of_which_nothing_applies_is_not_said_to_have_passed():
-    made_summary = summary(
+    run_summary = summary(
         rubrics=(rubric(criterion()), rubric(criterion("x", "not_applicable"), id="other"))
     )
-    assert first_line(made_summary) == "✓ PASS · quality"
-    assert "· other  skipped" in screen(made_summary)
+    assert first_line(run_summary) == "✓ PASS · quality"
+    assert "· other  skipped" in screen(run_summary)
 
 
 def test_a_rubric_without_a_verdict_has_no_score():
-    made_summary = summary(
+    run_summary = summary(
         outcome="inconclusive",
         exit_code=3,
         rubrics=(weighed(criterion(), criterion("x", "abstain")),),
     )
-    assert "? quality  inconclusive · coverage 50%" in screen(made_summary)
-    assert "score" not in screen(made_summary)
+    assert "? quality  inconclusive · coverage 50%" in screen(run_summary)
+    assert "score" not in screen(run_summary)
 
 
 def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once():
     reason = "HTTP 401: the model's API does not accept the key. Details: Failed to authenticate."
     rows = (criterion(name, "error", kind="judge", reason=reason) for name in ("a", "b"))
-    made_summary = summary(
+    run_summary = summary(
         outcome="error", exit_code=3, rubrics=(rubric(*rows, outcome="error", coverage=0.0),)
     )
-    made_summary = replace(made_summary, unreviewed=(unseen(reason=reason),))
-    assert first_line(made_summary) == "! ERROR · HTTP 401: the model's API does not accept the key"
-    assert "  details Failed to authenticate" in screen(made_summary)
-    assert (screen(made_summary).count("HTTP 401"), screen(made_summary).count("authenticate")) == (
+    run_summary = replace(run_summary, unreviewed=(unseen(reason=reason),))
+    assert first_line(run_summary) == "! ERROR · HTTP 401: the model's API does not accept the key"
+    assert "  details Failed to authenticate" in screen(run_summary)
+    assert (screen(run_summary).count("HTTP 401"), screen(run_summary).count("authenticate")) == (
         1,
         1,
     )
@@ -425,12 +425,12 @@ def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once
 )
 def test_what_a_second_review_cannot_change_is_to_be_mended_first(cause, step):
     row = open_question("x", cause)
-    made_summary = summary(
+    run_summary = summary(
         outcome="inconclusive",
         exit_code=3,
         rubrics=(rubric(row, outcome="inconclusive", coverage=0.0),),
     )
-    assert screen(made_summary, width=200).splitlines()[-1] == f"  next    {step}"
+    assert screen(run_summary, width=200).splitlines()[-1] == f"  next    {step}"
 
 
 def test_an_approved_change_of_the_gate_says_once_who_approved_it():
@@ -441,20 +441,20 @@ def test_an_approved_change_of_the_gate_says_once_who_approved_it():
 
 def test_a_waiver_is_a_sentence_of_its_own():
     rule = waiver("jo", "a key of the sandbox", local=False)
-    made_summary = summary(
+    run_summary = summary(
         rubrics=(rubric(criterion("x", "fail", reason=f"{rule.sentence} | evaluates its input")),),
         findings=(
             waived(finding("evaluates its input", criterion="x", fingerprint="0" * 16), rule),
         ),
     )
     assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(
-        made_summary
+        run_summary
     )
-    assert "|" not in screen(made_summary)
+    assert "|" not in screen(run_summary)
     claimed = replace(
-        made_summary,
+        run_summary,
         findings=(
-            replace(made_summary.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),
+            replace(run_summary.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),
         ),
     )
     assert "Accepted" not in screen(claimed), "a judge can begin with the same words"
@@ -483,9 +483,9 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     reason = criterion("c", "fail", reason=hostile)
     look = SecondLook(outcome="stands", said="stands", reason=f"looked {hostile}")
     proof = Proof(status="proven", reason=f"ran {hostile}", test=hostile, command=hostile)
-    found_finding = finding(hostile, path=hostile, proof=proof, second_look=look)
+    hostile_finding = finding(hostile, path=hostile, proof=proof, second_look=look)
     failure = failed(
-        0, 0, first_findings=(found_finding,), rubrics=(rubric(reason, outcome="fail"),)
+        0, 0, first_findings=(hostile_finding,), rubrics=(rubric(reason, outcome="fail"),)
     )
     text = screen(failure, (hostile,), width=400)
     assert text.count("[bold red]x[/] \\x1b[2J \\u202e \\u200b [link=http://x]y[/link]") == 7

@@ -29,24 +29,22 @@ def attempt(
     test: str, model: str, result: str, number: int, usd: float | None = 0.01, *judged: str
 ) -> list[SiteRun]:
     """The runs of one attempt: the agent's, and those of judges, by their outcomes."""
-    made_entries: list[SiteRun] = []
+    runs: list[SiteRun] = []
     for at, outcome in enumerate(("pass", *judged)):
         run_id = f"{FIRST + timedelta(seconds=number):%Y%m%dT%H%M%S}{at:03d}Z-{number:08x}"
-        first = made_entries[0].entry.run_id if made_entries else run_id
+        first = runs[0].entry.run_id if runs else run_id
         tested = TestedRun(test=test, model=model, attempt=first, result=result, repetition=number, judges=at > 0,
                            usd=usd)  # fmt: skip
         entry = RunEntry(
             run_id, KEY, outcome=outcome, author="fixer", workflow="fixer", duration_ms=1_500
         )
-        made_entries.append(
-            SiteRun(entry, RunFigures(), page=f"runs/{run_id}-ab12.html", tested=tested)
-        )
-    return made_entries
+        runs.append(SiteRun(entry, RunFigures(), page=f"runs/{run_id}-ab12.html", tested=tested))
+    return runs
 
 
 def session(*attempts: Sequence[SiteRun], **fields) -> Site:
     runs = sorted(
-        (run for attempt_entry in attempts for run in attempt_entry),
+        (run for attempt_runs in attempts for run in attempt_runs),
         key=lambda run: run.entry,
         reverse=True,
     )
@@ -61,8 +59,8 @@ def session(*attempts: Sequence[SiteRun], **fields) -> Site:
 def results(
     test: str, model: str, words: str, numbers: count, usd: float = 0.01
 ) -> list[list[SiteRun]]:
-    named_fields = {"+": "passed", "-": "failed", "?": "undecided", "E": "error"}
-    return [attempt(test, model, named_fields[word], next(numbers), usd) for word in words]
+    outcomes = {"+": "passed", "-": "failed", "?": "undecided", "E": "error"}
+    return [attempt(test, model, outcomes[word], next(numbers), usd) for word in words]
 
 
 @pytest.fixture
@@ -86,12 +84,12 @@ def figure(page: html.HtmlElement, name: str) -> list[list[str]]:
 
 
 def interval(passed: int, decided: int) -> list[str]:
-    found_ratio = share(passed, decided)
-    assert found_ratio is not None
+    ratio = share(passed, decided)
+    assert ratio is not None
     return [
         f"{passed} of {decided}",
-        f"{found_ratio.value:.0%}",
-        f"{found_ratio.low:.0%} to {found_ratio.high:.0%}",
+        f"{ratio.value:.0%}",
+        f"{ratio.low:.0%} to {ratio.high:.0%}",
     ]
 
 
@@ -171,9 +169,9 @@ def test_numbers_stand_by_their_value_and_long_ids_are_told_apart():
         f"t.py::t[{'x' * 400}{end}]" for end in "ab"
     ]
     site = session(*(attempt(name, SONNET, "passed", at) for at, name in enumerate(names)))
-    shown_values = [row[0] for row in grid(html.fromstring(render_index_page(site)))[1:-1]]
-    assert shown_values[:2] == ["t.py::t[9]", "t.py::t[10]"]
-    assert [name[-5:] for name in shown_values[2:]] == ["xxxx…", "… (2)"]
+    test_names = [row[0] for row in grid(html.fromstring(render_index_page(site)))[1:-1]]
+    assert test_names[:2] == ["t.py::t[9]", "t.py::t[10]"]
+    assert [name[-5:] for name in test_names[2:]] == ["xxxx…", "… (2)"]
 
 
 def test_names_of_others_are_text_cut_and_visible():

@@ -52,13 +52,13 @@ def many() -> Site:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("tests")
-    made_fields = {"small": small(), "hostile": small(ATTACK), "many": many(), "none": session()}
-    for name, site in made_fields.items():
+    sites = {"small": small(), "hostile": small(ATTACK), "many": many(), "none": session()}
+    for name, site in sites.items():
         (folder / f"{name}.html").write_text(render_index_page(site), "utf-8")
-    for run in made_fields["small"].runs:
+    for run in sites["small"].runs:
         (folder / "runs").mkdir(exist_ok=True)
         (folder / run.page).write_text(f"the page of {run.entry.run_id}", "utf-8")
-    return {name: (folder / f"{name}.html").as_uri() for name in made_fields}
+    return {name: (folder / f"{name}.html").as_uri() for name in sites}
 
 
 @pytest.fixture(scope="module")

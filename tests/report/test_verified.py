@@ -23,14 +23,14 @@ def verified(status: CommitStatus) -> Verification:
 
 
 def test_unsigned_is_said_once():
-    found_result = verified(CommitStatus("unsigned", "unsigned"))
+    verification = verified(CommitStatus("unsigned", "unsigned"))
     assert [
         line
-        for line in render_commit_status(*found_result.commits[0])
+        for line in render_commit_status(*verification.commits[0])
         if line.strip() == "unsigned"
     ] == []
-    assert render_commit_status(*found_result.commits[0])[0].startswith("? cccccccccccc  unsigned ")
-    [row] = build_commit_rows(found_result)
+    assert render_commit_status(*verification.commits[0])[0].startswith("? cccccccccccc  unsigned ")
+    [row] = build_commit_rows(verification)
     assert row["why"] == "unsigned"
 
 
@@ -55,9 +55,9 @@ def test_unsigned_is_said_once():
     ],
 )
 def test_a_long_reason_has_several_lines_and_each_command_one(status, reason, commands, below):
-    found_result = verified(CommitStatus(status, reason, commands=commands))
-    assert render_commit_status(*found_result.commits[0])[1 : 1 + len(below)] == [
+    verification = verified(CommitStatus(status, reason, commands=commands))
+    assert render_commit_status(*verification.commits[0])[1 : 1 + len(below)] == [
         f"    {line}" for line in below
     ]
-    [document] = build_commit_rows(found_result)
+    [document] = build_commit_rows(verification)
     assert (document["why"], document["next"]) == (reason, list(commands))

@@ -54,22 +54,22 @@ def write(
     run = open_store(root, OneSecretRedactor(), Clock(7)).begin(
         KEY, START, {"workflow": "review", "prompt": attack, **run_fields}
     )
-    told_entries, patch, edits = [], b"", lines // EVERY
+    file_changes, patch, edits = [], b"", lines // EVERY
     for number in range(files):
         path = path_of(number, attack)
         before, after = _contents(number, lines, attack)
         patch += _patch(path, before, after)
         run.keep_content("before", before.encode(), path)
         run.keep_content("after", after.encode(), path)
-        told_entries.append(changed(path, edits, edits))
+        file_changes.append(changed(path, edits, edits))
     run.keep_patch(patch)
     run.event("node.added", "judge-quality", kind="judge")
     run.event("node.added", "fix", kind="agent", agent=f"fixer{attack}")
     run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
-    _judge(run, told_entries[min(1, files - 1)].path, attack)
+    _judge(run, file_changes[min(1, files - 1)].path, attack)
     _agent(run, calls, attack)
     run.event("verdict.decided", outcome="fail", exit_code=1)
-    summary = _summary(run, told_entries, attack, voided)
+    summary = _summary(run, file_changes, attack, voided)
     if spread:
         summary = _spread(summary)
     run.seal(summary)
@@ -81,18 +81,23 @@ def authors(attack: str = "") -> Authors:
     """Two turns that wrote the changed lines of the second and third file, and what a tool's record
     says of a line.
     """
-    asked_text, last = f"Make the value a text.{attack}", "And the last file.\n"
+    first_prompt, last_prompt = f"Make the value a text.{attack}", "And the last file.\n"
     turns = (
         WritingTurn(
             "Claude Code",
             "3f2a9c1e-aaaa",
             1,
             START,
-            asked_text,
-            f"{asked_text}\n\nKeep the names.\n{attack}",
+            first_prompt,
+            f"{first_prompt}\n\nKeep the names.\n{attack}",
         ),
         WritingTurn(
-            "Claude Code", "3f2a9c1e-aaaa", 2, START, f"{last.strip()}{attack}", last * 3_000
+            "Claude Code",
+            "3f2a9c1e-aaaa",
+            2,
+            START,
+            f"{last_prompt.strip()}{attack}",
+            last_prompt * 3_000,
         ),
         WritingTurn(f"Cursor{attack}", f"c-1{attack}", None, source=f"Cursor{attack}"),
     )
@@ -145,7 +150,7 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
         "criterion": "types", "outcome": "fail", "reason": f"A number is no text. {attack}",
         "evidence": [{"path": path, "line": 11, "quote": f"def function{attack}", "side": "after"}],
     }  # fmt: skip
-    said_fields = {
+    message_fields = {
         "type": "message",
         "role": "assistant",
         "model": "claude-sonnet-5",
@@ -153,7 +158,7 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
     }
     turn.event(
         {
-            **said_fields,
+            **message_fields,
             "content": f"The second file has one. {attack}",
             "thinking": f"Let me see. {attack}",
         }
@@ -163,7 +168,7 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
         "tool_use_id": "toolu_answer",
         "input": {"answers": [answer]},
     }
-    turn.event({**said_fields, "content": "", **call})
+    turn.event({**message_fields, "content": "", **call})
     turn.event(
         {
             "type": "usage",
@@ -216,13 +221,13 @@ def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:
             ("Read", "Bash", "Edit")[number % 3],
             STATES[number % len(STATES)],
         )
-        given_fields = {
+        tool_input = {
             "file_path": f"src/module_{number}.py",
             "command": attack or "ls",
             "__proto__": attack,
         }
-        hook = {"tool_name": tool, "tool_use_id": use, "tool_input": given_fields}
-        said_fields = {
+        hook = {"tool_name": tool, "tool_use_id": use, "tool_input": tool_input}
+        message_fields = {
             "type": "message",
             "role": "assistant",
             "content": "",
@@ -230,7 +235,7 @@ def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:
             "tool_use_id": use,
         }
         yield (
-            {**said_fields, "input": given_fields, "message_id": f"m{number}"},
+            {**message_fields, "input": tool_input, "message_id": f"m{number}"},
             [{"hook_event_name": "PreToolUse", **hook}],
         )
         yield (
@@ -267,7 +272,7 @@ def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bo
         ),
     )
     base = summary_of(run, "fail", 1)
-    told_fields = {
+    changes = {
         "change": replace(base.change, files=tuple(files)),
         "rubrics": (rubric(*criteria, outcome="fail"),),
         "findings": (
@@ -279,14 +284,14 @@ def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bo
         ),
         "cost": Cost(usd=0.2625, basis="known", by_node={"judge-quality": 0.0125, "fix": 0.25}),
     }
-    return replace(base, **told_fields)
+    return replace(base, **changes)
 
 
 def _spread(summary: Summary) -> Summary:
     """The summary with two more places of its first finding."""
-    first, *other_entries = summary.findings
+    first, *other_findings = summary.findings
     other_places = (
         FindingPlace(path=first.path, line=51, end_line=51),
         FindingPlace(path=summary.change.files[0].path, line=11, end_line=11),
     )
-    return replace(summary, findings=(replace(first, other_places=other_places), *other_entries))
+    return replace(summary, findings=(replace(first, other_places=other_places), *other_findings))

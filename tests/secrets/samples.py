@@ -41,9 +41,9 @@ class Lot:
 
     def below(self, bound: int) -> int:
         self._count += 1
-        drawn_copy = self._seeded.copy()
-        drawn_copy.update(b"%d" % self._count)
-        return int.from_bytes(drawn_copy.digest()[:8], "big") % bound
+        hasher = self._seeded.copy()
+        hasher.update(b"%d" % self._count)
+        return int.from_bytes(hasher.digest()[:8], "big") % bound
 
     def run(self, alphabet: str, length: int) -> str:
         return "".join(alphabet[self.below(len(alphabet))] for _ in range(length))
@@ -113,10 +113,8 @@ class Sample:
 
 def planted(seed: str = "") -> list[Sample]:
     """The samples of `planted.txt`."""
-    told_entries = [line.split("\t", 1) for line in lines("planted.txt")]
-    return [
-        Sample(kind, *re.split("[«»]", filled(template, seed))) for kind, template in told_entries
-    ]
+    rows = [line.split("\t", 1) for line in lines("planted.txt")]
+    return [Sample(kind, *re.split("[«»]", filled(template, seed))) for kind, template in rows]
 
 
 def every_kind(seed: str) -> list[Sample]:
@@ -137,9 +135,9 @@ def lookalikes() -> list[str]:
 
 def lines(name: str) -> list[str]:
     """The texts of a data file of this folder."""
-    told_entries = (HERE / name).read_text("utf-8").splitlines()
+    sample_lines = (HERE / name).read_text("utf-8").splitlines()
     return [
         line.replace(NEWLINE, "\n").replace(ESCAPE, "\x1b")
-        for line in told_entries
+        for line in sample_lines
         if line and not line.startswith("# ")
     ]

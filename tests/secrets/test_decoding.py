@@ -118,14 +118,14 @@ def test_each_encoding_is_undone_whatever_is_around_the_secret(around: str, enco
 
 @given(st.text('\\u0061n%41&#;x1b[=\n"AbZ9 <\0', max_size=200))
 def test_what_stands_for_a_secret_is_in_the_text_whatever_is_around_it(text: str) -> None:
-    whole_text = f"{text} \\u0067{TOKEN[1:]} {text}"
-    matches = find_secrets(whole_text)
+    surrounded = f"{text} \\u0067{TOKEN[1:]} {text}"
+    matches = find_secrets(surrounded)
     assert [
         match
         for match in matches
-        if match.value == TOKEN and "0067hp_" in whole_text[match.start : match.end]
+        if match.value == TOKEN and "0067hp_" in surrounded[match.start : match.end]
     ]
-    assert all(0 <= match.start < match.end <= len(whole_text) for match in matches)
+    assert all(0 <= match.start < match.end <= len(surrounded) for match in matches)
 
 
 HOSTILE_UNITS = [

@@ -197,13 +197,13 @@ def test_keys_are_known_by_their_providers_and_by_values_that_are_no_digest() ->
 
 
 def test_what_needs_no_revoking_is_told_apart() -> None:
-    shown_fields = {
+    harmless_by_text = {
         "AKIAIOSFODNN7EXAMPLE": "documented example", f"sk_test_{V}": "test key", f"sk_live_{V}": "",
         filled("AC{hex:32}"): "identifier",
     }  # fmt: skip
     assert {
-        text: match.harmless for text in shown_fields for match in find_secrets(f"x {text}\n")
-    } == shown_fields
+        text: match.harmless for text in harmless_by_text for match in find_secrets(f"x {text}\n")
+    } == harmless_by_text
     (pair,) = find_secrets(f"https://u:{V}sk_test_{V}@h.io/")
     assert not pair.harmless
 

@@ -131,14 +131,12 @@ def test_names_and_paths_near_the_marks_of_a_key_stay(between: str) -> None:
         "test_that_AVeryLongName_isLeftAlone",
         "a/B1/" * 12,
     ]
-    for said_text in (
+    for name in (
         f'.endswith("{END}")',
         f'.startswith("{BEGIN}")',
         f'"{BEGIN}" in text and "{END}" in text',
     ):
-        assert left_of(between.join([*names, said_text, *names])) == between.join(
-            [*names, said_text, *names]
-        )
+        assert left_of(between.join([*names, name, *names])) == between.join([*names, name, *names])
 
 
 @pytest.mark.parametrize(

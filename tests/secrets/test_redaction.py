@@ -51,17 +51,17 @@ def redactor() -> Redactor:
     ],
 )
 def test_a_value_of_the_environment_goes_in_every_form(redactor: Redactor, form: str) -> None:
-    told_text = redactor.text(f"say {form}, twice: {form}")
-    assert form not in told_text
-    assert told_text.count("[redacted:environment:") == 2
+    redacted = redactor.text(f"say {form}, twice: {form}")
+    assert form not in redacted
+    assert redacted.count("[redacted:environment:") == 2
     assert sum(redactor.counts.values()) == 2
 
 
 @pytest.mark.parametrize("after", ['">', "\n", '" c'])
 def test_a_value_with_a_backslash_is_found_in_html(after: str) -> None:
     value = 'C3J27XDCG2Lm+/=&"\\'
-    told_text = Redactor({"DEPLOY_TOKEN": value}).text(f'<a b="{html.escape(value)}{after}')
-    assert told_text.startswith(
+    redacted = Redactor({"DEPLOY_TOKEN": value}).text(f'<a b="{html.escape(value)}{after}')
+    assert redacted.startswith(
         '<a b="[redacted:environment:'
     )  # with the character that the backslash may escape
 
@@ -73,16 +73,16 @@ def test_base64_hides_a_value_at_no_alignment(
     redactor: Redactor, before: str, after: str, encode: object
 ) -> None:
     coded = encode((before + VALUE + after).encode()).decode()  # type: ignore[operator]
-    told_text = redactor.text(coded)
-    assert "[redacted:environment:" in told_text
-    left_entry = told_text.split("[redacted")[0] + told_text.split("]")[1]
-    assert len(left_entry) <= len(before + after) * 4 / 3 + 8
+    redacted = redactor.text(coded)
+    assert "[redacted:environment:" in redacted
+    remaining = redacted.split("[redacted")[0] + redacted.split("]")[1]
+    assert len(remaining) <= len(before + after) * 4 / 3 + 8
 
 
 def test_the_same_secret_has_the_same_placeholder_everywhere() -> None:
-    redactor_entry, two = Redactor({}), Redactor({"OTHER_KEY": "something-else"})
-    assert redactor_entry.text(f"a {TOKEN}") == two.data(f"a {TOKEN}".encode()).decode()
-    assert redactor_entry.text(TOKEN) != redactor_entry.text(TOKEN.replace("Zq8", "Zq9"))
+    first, second = Redactor({}), Redactor({"OTHER_KEY": "something-else"})
+    assert first.text(f"a {TOKEN}") == second.data(f"a {TOKEN}".encode()).decode()
+    assert first.text(TOKEN) != first.text(TOKEN.replace("Zq8", "Zq9"))
 
 
 def test_a_short_secret_cannot_be_guessed_from_its_placeholder() -> None:
@@ -114,9 +114,9 @@ def test_text_without_secrets_is_unchanged_lone_surrogates_too(text: str) -> Non
 def test_bytes_around_a_secret_stay(before: bytes, after: bytes) -> None:
     value = "q" * 4 + "7fk29-value"
     data = before + b"\xff" + value.encode() + b"\xfe" + after
-    told_data = Redactor({"A_SECRET": value}).data(data)
-    assert told_data.startswith(before + b"\xff[redacted:environment:")
-    assert told_data.endswith(b"]\xfe" + after)
+    redacted = Redactor({"A_SECRET": value}).data(data)
+    assert redacted.startswith(before + b"\xff[redacted:environment:")
+    assert redacted.endswith(b"]\xfe" + after)
 
 
 @given(
@@ -128,8 +128,8 @@ def test_a_value_that_is_no_utf8_never_tears_a_character(
     before: str, after: str, value: str
 ) -> None:
     redactor = Redactor({"A_KEY": value})
-    told_text = redactor.text(f"{before}éabcdefghé{after} password = '{before}7kq!zP9{after}'")
-    assert "abcdefgh" not in told_text
+    redacted = redactor.text(f"{before}éabcdefghé{after} password = '{before}7kq!zP9{after}'")
+    assert "abcdefgh" not in redacted
     assert b"abcdefgh" not in redactor.data(value.encode("utf-8", "surrogateescape"))
 
 
@@ -141,7 +141,7 @@ def test_a_known_value_is_found_in_utf16(redactor: Redactor) -> None:
 
 
 def test_json_is_redacted_in_values_and_keys_and_stays_json(redactor: Redactor) -> None:
-    told_text = redactor.value(
+    redacted = redactor.value(
         {
             "a": [TOKEN, 1, None, True, 2.5],
             TOKEN: {"b": f"x {VALUE}"},
@@ -149,12 +149,12 @@ def test_json_is_redacted_in_values_and_keys_and_stays_json(redactor: Redactor) 
             "note": RANDOM,
         }
     )
-    text = json.dumps(told_text)
+    text = json.dumps(redacted)
     assert TOKEN not in text
     assert VALUE not in text
-    assert told_text["a"][1:] == [1, None, True, 2.5]
-    assert told_text["password"].startswith("[redacted:secret-assignment:")
-    assert told_text["note"] == RANDOM
+    assert redacted["a"][1:] == [1, None, True, 2.5]
+    assert redacted["password"].startswith("[redacted:secret-assignment:")
+    assert redacted["note"] == RANDOM
 
 
 def test_a_longer_value_goes_whole_where_a_shorter_one_is_part_of_it() -> None:
@@ -169,7 +169,7 @@ def test_every_kind_is_found_in_every_carrier_and_nothing_in_what_looks_alike() 
     missed = [
         (entry.kind, name)
         for entry, name in every
-        if leaks(told_result := CARRIERS[name](entry), Redactor({}).text(told_result[0]))
+        if leaks(carried := CARRIERS[name](entry), Redactor({}).text(carried[0]))
     ]
     assert missed == []
     corpus = lookalikes()
@@ -182,9 +182,9 @@ def test_json_stays_json_whatever_is_planted_in_it(carrier: str) -> None:
     for entry in every_kind("json"):
         text = CARRIERS[carrier](entry)[0]
         json.loads(text)
-        told_text = Redactor({}).text(text)
-        assert json.loads(told_text) != json.loads(text)
-        assert Redactor({}).text(told_text) == told_text
+        redacted = Redactor({}).text(text)
+        assert json.loads(redacted) != json.loads(text)
+        assert Redactor({}).text(redacted) == redacted
 
 
 def _containers(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
@@ -200,9 +200,9 @@ def test_any_json_stays_json_and_without_a_secret_as_it_is(value: object, ascii_
     text = json.dumps(value, ensure_ascii=ascii_only)
     assert Redactor(ENVIRON).text(text) == text
     planted_too = json.dumps([value, f"/{TOKEN}\\{VALUE}", PEM_IN_TWO], ensure_ascii=ascii_only)
-    told_document = json.loads(Redactor(ENVIRON).text(planted_too))
-    assert told_document[0] == value
-    assert TOKEN not in told_document[1]
+    redacted = json.loads(Redactor(ENVIRON).text(planted_too))
+    assert redacted[0] == value
+    assert TOKEN not in redacted[1]
 
 
 PEM_IN_TWO = [
@@ -213,9 +213,9 @@ PEM_IN_TWO = [
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf16_stays_utf16(encoding: str) -> None:
-    told_text = Redactor({}).data(f"é token {TOKEN} ü".encode(encoding)).decode(encoding)
-    assert told_text.startswith("é token [redacted:github-token:")
-    assert told_text.endswith("] ü")
+    redacted = Redactor({}).data(f"é token {TOKEN} ü".encode(encoding)).decode(encoding)
+    assert redacted.startswith("é token [redacted:github-token:")
+    assert redacted.endswith("] ü")
 
 
 def test_a_secret_has_one_placeholder_in_every_carrier() -> None:
@@ -228,18 +228,18 @@ def test_a_secret_has_one_placeholder_in_every_carrier() -> None:
 
 
 def test_a_value_under_a_name_that_stands_beside_it_is_a_secret_by_that_name() -> None:
-    told_text = Redactor({}).value(
+    redacted = Redactor({}).value(
         {"env": [{"name": "DB_PASSWORD", "value": RANDOM}, {"name": "COLOUR", "value": RANDOM}]}
     )
-    assert told_text["env"][0]["value"].startswith("[redacted:secret-assignment:")
-    assert told_text["env"][1]["value"] == RANDOM
+    assert redacted["env"][0]["value"].startswith("[redacted:secret-assignment:")
+    assert redacted["env"][1]["value"] == RANDOM
 
 
 def test_what_is_no_json_is_redacted_as_it_will_be_written() -> None:
-    held_fields = {"path": PurePath(f"/a/{TOKEN}"), "plain": PurePath("/a/b"), ("k", TOKEN): {1, 2}}
-    told_text = Redactor({}).value(held_fields)
-    assert TOKEN not in json.dumps(told_text, default=repr)
-    assert told_text["plain"] is held_fields["plain"]
+    value = {"path": PurePath(f"/a/{TOKEN}"), "plain": PurePath("/a/b"), ("k", TOKEN): {1, 2}}
+    redacted = Redactor({}).value(value)
+    assert TOKEN not in json.dumps(redacted, default=repr)
+    assert redacted["plain"] is value["plain"]
 
 
 @pytest.mark.parametrize("mark", ["", "...", "…", "\\u2026"])
@@ -250,23 +250,23 @@ def test_a_value_that_a_limit_has_cut_goes_too(mark: str) -> None:
 
 
 def test_parts_count_for_themselves_and_for_the_whole() -> None:
-    whole_redactor = Redactor(ENVIRON)
-    part, two = whole_redactor.part(), whole_redactor.part()
+    redactor = Redactor(ENVIRON)
+    part, two = redactor.part(), redactor.part()
     part.text(f"{TOKEN} {VALUE}")
     two.text(TOKEN)
     assert (part.counts, two.counts) == ({"github-token": 1, "environment": 1}, {"github-token": 1})
-    assert whole_redactor.counts == {"github-token": 2, "environment": 1}
-    assert sum(whole_redactor.counts.values()) == 3
+    assert redactor.counts == {"github-token": 2, "environment": 1}
+    assert sum(redactor.counts.values()) == 3
 
 
 def test_a_value_that_only_its_file_tells_is_known_afterwards() -> None:
     value = "E4lBYOvfZ8Uz19QwErTyUiOpBs"
-    whole_redactor = Redactor({})
-    told_text = whole_redactor.part().data(f'{{\n "api_key":\n "{value}"}}'.encode()).decode()
-    assert value not in told_text
-    (placeholder,) = re.findall(r"\[redacted:[^]]*\]", told_text)
-    assert whole_redactor.text(f'+ "api_key":\n+ "{value}"') == f'+ "api_key":\n+ "{placeholder}"'
-    assert whole_redactor.text(f"    25     26 +|  {value}") == f"    25     26 +|  {placeholder}"
+    redactor = Redactor({})
+    redacted = redactor.part().data(f'{{\n "api_key":\n "{value}"}}'.encode()).decode()
+    assert value not in redacted
+    (placeholder,) = re.findall(r"\[redacted:[^]]*\]", redacted)
+    assert redactor.text(f'+ "api_key":\n+ "{value}"') == f'+ "api_key":\n+ "{placeholder}"'
+    assert redactor.text(f"    25     26 +|  {value}") == f"    25     26 +|  {placeholder}"
 
 
 def test_threads_lose_no_count() -> None:
@@ -296,14 +296,14 @@ def test_base64_of_a_known_value_alone_goes_wholly(
 ) -> None:
     value = "vY7-kq4zPm9.wLt3xRb?Zs8d"[:size]
     coded = encode(value.encode()).decode()
-    told_text = Redactor({"A_KEY": value}).text(f"({coded if padding else coded.rstrip('=')})")
-    assert told_text.startswith("([redacted:environment:")
-    assert told_text.endswith("])")
+    redacted = Redactor({"A_KEY": value}).text(f"({coded if padding else coded.rstrip('=')})")
+    assert redacted.startswith("([redacted:environment:")
+    assert redacted.endswith("])")
 
 
 @pytest.mark.parametrize("around", ["{}\n", " {}\r\n", '"{}"', "Bearer {}"])
 def test_the_line_ends_of_a_text_stay_if_a_value_has_some_of_its_own(around: str) -> None:
     redactor = Redactor({"MY_CREDENTIALS": around.format("Zq8vT3rWm1KxP0dL")})
-    told_text = redactor.text("one Zq8vT3rWm1KxP0dL\ntwo\n")
-    assert told_text.startswith("one [redacted:environment:")
-    assert told_text.endswith("]\ntwo\n")
+    redacted = redactor.text("one Zq8vT3rWm1KxP0dL\ntwo\n")
+    assert redacted.startswith("one [redacted:environment:")
+    assert redacted.endswith("]\ntwo\n")

@@ -108,8 +108,8 @@ def test_a_limit_cuts_no_character(text: str) -> None:
 
 
 def test_a_lone_surrogate_under_a_secrets_name_has_a_placeholder() -> None:
-    told_text = Redactor({}).value(json.loads('{"password": "\\ud800a1B2c3D4e5F6g7H8i9J0k1L2"}'))
-    assert told_text["password"].startswith("[redacted:secret-assignment:")
+    redacted = Redactor({}).value(json.loads('{"password": "\\ud800a1B2c3D4e5F6g7H8i9J0k1L2"}'))
+    assert redacted["password"].startswith("[redacted:secret-assignment:")
 
 
 def test_a_value_of_an_environment_that_is_no_text_is_known() -> None:
@@ -131,10 +131,10 @@ def test_what_is_no_utf_8_after_a_redaction_is_replaced_instead_of_raised() -> N
 def test_two_secrets_as_keys_are_two_keys() -> None:
     redactor = Redactor({"A_TOKEN": "Yw7uS2qVn9JzR4", "B_TOKEN": "Pq3xT8bKm5LcD1"})
     text = redactor.text("Yw7uS2qVn9JzR4")
-    told_text = redactor.value(
+    redacted = redactor.value(
         {"Yw7uS2qVn9JzR4": "first", text: "as it was", "Pq3xT8bKm5LcD1": "second", 1: "n", "1": "m"}
     )
-    assert told_text == {
+    assert redacted == {
         f"{text} (2)": "first",
         text: "as it was",
         f"{text} (3)": "second",

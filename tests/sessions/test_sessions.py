@@ -70,11 +70,11 @@ def tree(letter: str, number: int) -> str:
 def talk(mirror, workspace: Path, turns: int = 1, session_id: str = FIRST) -> None:
     """So many turns of a prompt and an answer, each finished."""
     for turn in range(1, turns + 1):
-        said_entries = [
+        entries = [
             entry(2 * turn - 1, f"Do {turn}.\nMore."),
             entry(2 * turn, f"Done {turn}.", "assistant"),
         ]
-        asyncio.run(mirror.append(key(workspace, session_id), said_entries))
+        asyncio.run(mirror.append(key(workspace, session_id), entries))
         mirror.finish(
             session_id,
             before=tree("b", turn),
@@ -109,12 +109,12 @@ def test_the_sdks_conformance_suite_is_green(tmp_path):
 def test_the_sdk_lists_what_we_list(tmp_path):
     sessions = sessions_in(tmp_path)
     talk(opened(sessions, tmp_path), tmp_path)
-    (found_value,) = asyncio.run(
+    (listed_session,) = asyncio.run(
         list_sessions_from_store(opened(sessions, tmp_path), str(tmp_path))
     )
     (ours,) = sessions.all()
     assert (
-        (found_value.session_id, found_value.first_prompt)
+        (listed_session.session_id, listed_session.first_prompt)
         == (FIRST, "Do 1. More.")
         == (ours.session_id, "Do 1. More.")
     )
@@ -150,14 +150,14 @@ def test_what_an_agent_wrote_is_redacted_and_ids_are_not(tmp_path, environ):
     mirror = opened(sessions_in(tmp_path, redact), tmp_path)
     thinking = {"type": "thinking", "thinking": f"It is {SECRET}.", "signature": "c2lnbmVk"}
     token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-    asked_text = (
+    prompt = (
         f"{'Use it. ' * 11}{token} {SECRET}."  # the title's limit would leave a part of the token
     )
-    said_entries = [
-        entry(1, asked_text),
+    entries = [
+        entry(1, prompt),
         entry(2, "", "assistant", message={"role": "assistant", "content": [thinking]}),
     ]
-    asyncio.run(mirror.append(key(tmp_path), said_entries))
+    asyncio.run(mirror.append(key(tmp_path), entries))
     mirror.finish(FIRST)
     folder = messages(tmp_path).parent
     written = "".join(path.read_text() for path in folder.iterdir())
@@ -176,15 +176,13 @@ def test_the_workspace_is_named_and_is_another_one_when_read_elsewhere(tmp_path)
         "a {{workspace}} and a {{\\workspace}}",
         f"{{{{{local_text}}}}}",
     ]
-    said_entries = [
-        entry(number, text, cwd=str(local_text)) for number, text in enumerate(texts, 1)
-    ]
-    asyncio.run(mirror.append(key(local_text), said_entries))
+    entries = [entry(number, text, cwd=str(local_text)) for number, text in enumerate(texts, 1)]
+    asyncio.run(mirror.append(key(local_text), entries))
     mirror.close()
     assert str(local_text) + "/" not in messages(tmp_path).read_text()
-    assert asyncio.run(mirror.load(key(local_text))) == said_entries
+    assert asyncio.run(mirror.load(key(local_text))) == entries
     elsewhere = asyncio.run(opened(sessions_in(tmp_path), other_text).load(key(other_text)))
-    assert [elsewhere_entry["cwd"] for elsewhere_entry in elsewhere] == [str(other_text)] * 3
+    assert [entry_elsewhere["cwd"] for entry_elsewhere in elsewhere] == [str(other_text)] * 3
     assert (
         elsewhere[0]["message"]["content"][0]["text"]
         == f"Read {other_text}/a.py, not {local_text}-2/b.py"
@@ -258,7 +256,7 @@ def test_a_list_opens_only_what_has_changed_and_is_rebuilt_when_its_index_is_gon
             )
             with_one.close()
         expected = sessions.all()
-        assert [expected_entry.session_id[:8] for expected_entry in expected] == [
+        assert [listed_session.session_id[:8] for listed_session in expected] == [
             "00000002",
             "00000001",
         ]
@@ -326,14 +324,14 @@ def test_a_fork_is_a_copy_with_ids_of_its_own(tmp_path):
     mirror.close()
     before, anywhere = messages(tmp_path).read_bytes(), sessions.open(tmp_path / "anywhere")
     copy, uuids = asyncio.run(fork_stored_session(anywhere, FIRST, ID.format(104)))
-    said_result = asyncio.run(read_session_messages(anywhere, copy))
-    assert [result_entry["message"]["content"][0]["text"] for result_entry in said_result][::2] == [
+    forked_messages = asyncio.run(read_session_messages(anywhere, copy))
+    assert [message["message"]["content"][0]["text"] for message in forked_messages][::2] == [
         "Do 1.\nMore.",
         "Do 2.\nMore.",
     ]
     assert (
         list(uuids) == [ID.format(100 + n) for n in (1, 2, 3, 4)]
-        and said_result[-1]["uuid"] == uuids[ID.format(104)]
+        and forked_messages[-1]["uuid"] == uuids[ID.format(104)]
     )
     assert sessions.find(FIRST).id != sessions.find(copy).id
     assert (
