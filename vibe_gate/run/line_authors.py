@@ -52,6 +52,7 @@ class AuthorLookup:
         self._file = file
         self._claims_of = lru_cache(None)(self._read_claims)
         self._authored_at = lru_cache(None)(repository.authored_at)
+        self._date_of = lru_cache(None)(self._read_date)
         self._signs_of = lru_cache(None)(self._read_signs)
         self._prompts_of = lru_cache(None)(self._read_prompts)
         self._turn_at = lru_cache(None)(self._find_turn)
@@ -73,7 +74,7 @@ class AuthorLookup:
             author = "person"
         return LineOrigin(line=row.line, commit=commit, by=author, at=at, why=reason)
 
-    def _date_of(self, commit: str) -> str:
+    def _read_date(self, commit: str) -> str:
         """When the commit was written; "" if there is none, or if it does not tell."""
         authored_at = self._authored_at(commit) if commit else 0
         if not authored_at:
