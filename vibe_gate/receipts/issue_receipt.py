@@ -150,8 +150,8 @@ def digest_exactly(
     """
     digest = hashlib.sha256()
     files = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
-    old_versions = [version for file in files if (version := _version_with_places(file))]
-    contents = read_all(old_versions)
+    old_versions = map(_version_with_places, files)
+    contents = read_all([version for version in old_versions if version is not None])
     for file in files:
         _add(digest, _title(file))
         if not _has_lines(file):

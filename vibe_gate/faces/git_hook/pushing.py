@@ -113,10 +113,11 @@ def _older_commits(hook: Hook, repository: Repository, pushed: Pushed) -> set[st
             reason="older than the gate here",
         )
         record_or_say(hook, repository, record)
+    younger: set[str] = set()
     if start is not None:
         younger = _younger_than_start(repository, pushed, start)
-    else:
-        younger = _younger_than_records(pushed, records if not gated else ())
+    elif records and not gated:
+        younger = _younger_than_records(pushed, records)
     recorded = _recorded_commits(records)
     bound = set(gated)
     for commit in pushed.commits:
@@ -159,8 +160,6 @@ def _younger_than_start(repository: Repository, pushed: Pushed, start: GateStart
 
 def _younger_than_records(pushed: Pushed, records: Sequence[Record]) -> set[str]:
     """The pushed commits that were made (by their date) after a hook first ran in this clone."""
-    if not records:
-        return set()
     first_second = int(datetime.fromisoformat(records[0].ts).timestamp())
     return {commit.id for commit in pushed.commits if commit.time >= first_second}
 

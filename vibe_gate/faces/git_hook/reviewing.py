@@ -147,16 +147,7 @@ def _report(hook: Hook, review: Review, git_effect: Effect, *, is_repeated: bool
     is_keyless = _lacks_only_a_key(summary) and not git_effect.blocks
     stops_or_warns = git_effect.blocks or git_effect.warning
     if summary.exit_code != PASS and stops_or_warns and not is_keyless:
-        # rich takes longer to load than most of a review takes.
-        from vibe_gate.report.verdict_screen import ScreenReader, render_screen
-
-        reader = ScreenReader(
-            is_agent=bool(hook.environment.agents),
-            session_criteria=review.gate.session_criteria if review.gate else frozenset(),
-        )
-        every = hook.environment.in_ci
-        screen = render_screen(summary, notes, PIPE_WIDTH, every=every, reader=reader)
-        hook.say(screen.plain)
+        hook.say(_verdict_screen(hook, review, notes))
     else:
         for line in _concise_lines(hook, summary, notes, is_repeated=is_repeated):
             hook.say(f"vibe-gate: {safe(line)}")
@@ -167,6 +158,19 @@ def _report(hook: Hook, review: Review, git_effect: Effect, *, is_repeated: bool
     if git_effect.warning:
         warning = git_effect.warning
         hook.say(f"vibe-gate: {warning}" if is_keyless else loud(warning))
+
+
+def _verdict_screen(hook: Hook, review: Review, notes: Sequence[str]) -> str:
+    """The verdict on one screen, as git's output shows it."""
+    # rich takes longer to load than most of a review takes.
+    from vibe_gate.report.verdict_screen import ScreenReader, render_screen
+
+    reader = ScreenReader(
+        is_agent=bool(hook.environment.agents),
+        session_criteria=review.gate.session_criteria if review.gate else frozenset(),
+    )
+    every = hook.environment.in_ci
+    return render_screen(review.summary, notes, PIPE_WIDTH, every=every, reader=reader).plain
 
 
 def _concise_lines(
