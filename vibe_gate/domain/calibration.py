@@ -181,20 +181,29 @@ class LabelledAnswers(Struct, frozen=True):
 
 def count_cases(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline:
     """The counts of a criterion; each of its cases was asked equally often."""
-    clean_cases = [case for case in cases if case.is_clean]
-    defective_cases = [case for case in cases if not case.is_clean]
-    clean_blocked = sum(case.is_failed for case in clean_cases)
-    defective_failed = sum(case.is_failed for case in defective_cases)
-    agreement = kappa(defective_failed, len(defective_cases), clean_blocked, len(clean_cases))
+    clean = clean_blocked = 0
+    defective = defective_failed = 0
+    abstained = flips = repeats = 0
+    for case in cases:
+        if case.is_clean:
+            clean += 1
+            clean_blocked += case.is_failed
+        else:
+            defective += 1
+            defective_failed += case.is_failed
+        abstained += "abstain" in case.outcomes
+        flips += case.is_flip
+        repeats = max(repeats, len(case.outcomes))
+    agreement = kappa(defective_failed, defective, clean_blocked, clean)
     return CriterionBaseline(
         id=criterion,
-        clean=len(clean_cases),
+        clean=clean,
         clean_blocked=clean_blocked,
-        defective=len(defective_cases),
+        defective=defective,
         found=defective_failed,
-        abstained=sum("abstain" in case.outcomes for case in cases),
-        flips=sum(case.is_flip for case in cases),
-        repeats=max(len(case.outcomes) for case in cases),
+        abstained=abstained,
+        flips=flips,
+        repeats=repeats,
         agreement=None if agreement is None else round(agreement.value, 4),
     )
 

@@ -343,16 +343,16 @@ def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> Liste
     """The findings of one fail as one."""
     first = findings[0]
     defects = _defects_behind(findings, reviewed.rubrics)
+    places: list[FindingPlace] = []
     quotes: dict[CheckedEvidence, None] = {}
+    deciding_lines: dict[CheckedEvidence, None] = {}
     for finding in findings:
+        places += finding.places
         quotes |= dict.fromkeys(finding.evidence)
+        deciding_lines |= dict.fromkeys(finding_places.deciding_lines(finding))
     for defect in defects:
         standing_lines = [line for line in defect.evidence if line.standing != "void"]
         quotes |= dict.fromkeys(standing_lines)
-    places = _places_of_group(findings)
-    deciding_lines: dict[CheckedEvidence, None] = {}
-    for finding in findings:
-        deciding_lines |= dict.fromkeys(finding_places.deciding_lines(finding))
     positions = [(place.path, place.line) for place in places if place.path]
     positions += [(evidence.path, evidence.line) for evidence in quotes]
     return ListedFinding(
@@ -371,13 +371,6 @@ def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> Liste
         proof=first.proof,
         question=reviewed.questions.get(first.criterion, "") if defects else "",
     )
-
-
-def _places_of_group(findings: Iterable[Finding]) -> list[FindingPlace]:
-    places: list[FindingPlace] = []
-    for finding in findings:
-        places += finding.places
-    return places
 
 
 def _grounds_of(finding: Finding, defects: Iterable[Defect]) -> tuple[Grounds, ...]:

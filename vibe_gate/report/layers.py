@@ -145,12 +145,13 @@ def spread_slots(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> fl
     `width` is that of a group's box, `gap` lies between slots; an edge that passes needs nothing
     but the gap.
     """
+    if not rows:
+        return 0.0
     group_counts = []
     for row in rows:
         group_counts.append(sum(bool(slot.group) for slot in row))
-    fullest = max(range(len(rows)), key=group_counts.__getitem__, default=0)
-    for row in rows[fullest : fullest + 1]:
-        _move_toward(row, [0.0] * len(row), width, gap)
+    fullest = group_counts.index(max(group_counts))
+    _move_toward(rows[fullest], [0.0] * len(rows[fullest]), width, gap)
     for row in reversed(rows[:fullest]):
         _move_toward(row, [_middle_of(slot.after) for slot in row], width, gap)
     for row in rows[fullest + 1 :]:

@@ -284,8 +284,10 @@ class Calibration(Struct, frozen=True):
     def _measure_rubric(
         self, rubric: Rubric, askings: Sequence[Asking], now: datetime
     ) -> RubricMeasure:
+        case_names: set[str] = set()
         undecided: dict[str, str] = {}
         for asking in askings:
+            case_names.add(asking.case.name)
             if asking in self.reasons:
                 undecided[asking.case.name] = self.reasons[asking]
         answered_cases: list[tuple[Case, list[KeptAnswer]]] = []
@@ -297,11 +299,11 @@ class Calibration(Struct, frozen=True):
             answers = [self.answers[asking] for asking in askings_of_case]
             answered_cases.append((case, answers))
             versions.update(answer.cli for answer in answers)
-        all_measures = [
-            _measure_criterion(criterion, rubric, answered_cases)
-            for criterion in rubric.judge_criteria
-        ]
-        measures = [measure for measure in all_measures if measure is not None]
+        measures: list[CriterionMeasure] = []
+        for criterion in rubric.judge_criteria:
+            measure = _measure_criterion(criterion, rubric, answered_cases)
+            if measure is not None:
+                measures.append(measure)
         baseline = Baseline(
             schema=1,
             rubric=rubric.id,
@@ -312,8 +314,7 @@ class Calibration(Struct, frozen=True):
             created_at=iso(now),
             criterion=tuple(measure.counts for measure in measures),
         )
-        case_count = len({asking.case.name for asking in askings})
-        return RubricMeasure(rubric, baseline, tuple(measures), case_count, undecided)
+        return RubricMeasure(rubric, baseline, tuple(measures), len(case_names), undecided)
 
 
 def _group_by_case(askings: Iterable[Asking]) -> list[list[Asking]]:

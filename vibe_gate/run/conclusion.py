@@ -182,27 +182,12 @@ def conclude_run(
     if issuer is not None:
         notes += issuer.notes
     notes += [unshared_note, *store_notes(run)]
-    redact = run.redactor.text
-    review = Review(
-        summary,
-        tuple(dict.fromkeys(redact(note) for note in notes if note)),
-        stages.facts.gate,
-        root=repository.root,
-        unshared=run_to_share(summary, repository, run),
-        store_root=repository.store_root,
-        unrecorded=unrecorded_note(run),
-    )
+    review = _review_of(summary, notes, stages)
 
     steering_files = find_steering_files(stages.facts.gate, made_change.files)
-    patch_file = None
-    if made_change.patch:
-        patch_file = _patch_file(stages, made_change.patch)
-    applied = False
-    unapplied: GateError | None = None
     may_apply = applies and not steering_files and summary.exit_code == PASS
-    if may_apply and patch_file is not None:
-        unapplied = _apply_patch(tree, made_change.patch, patch_file)
-        applied = unapplied is None
+    placed_patch = _place_patch(stages, made_change.patch, applies=may_apply)
+    redact = run.redactor.text
     return WorkflowRun(
         review=review,
         results=tuple(stages.graph.results),
@@ -212,13 +197,13 @@ def conclude_run(
         change=made_change.change,
         names=tuple(redact(file.shown_path) for file in made_change.files),
         made=made_change.patch,
-        patch=patch_file,
+        patch=placed_patch.file,
         said=tuple(_last_messages(stages, made_change.patch)),
         repair_words=tuple(_repair_words(stages)),
         steers=tuple(redact(file.shown_path) for file in steering_files),
-        applied=applied,
-        staged=applied and tree.change.kind == "staged",
-        unapplied=unapplied,
+        applied=placed_patch.is_applied,
+        staged=placed_patch.is_applied and tree.change.kind == "staged",
+        unapplied=placed_patch.error,
         left_alone=summary.left_alone or (),
         problem=redact(problem_text),
     )
@@ -286,6 +271,43 @@ def _current_verdicts(
         return [verdict for verdict in verdicts if verdict.facts.change is given_change]
     current_trees = stages.trees.now()
     return [verdict for verdict in verdicts if verdict.facts.change.after in current_trees]
+
+
+def _review_of(summary: Summary, notes: Iterable[str], stages: Stages) -> Review:
+    """The run as faces show a review: each note once, without secrets."""
+    run, repository = stages.run, stages.trees.own.repository
+    redacted_notes = [run.redactor.text(note) for note in notes if note]
+    return Review(
+        summary,
+        tuple(dict.fromkeys(redacted_notes)),
+        stages.facts.gate,
+        root=repository.root,
+        unshared=run_to_share(summary, repository, run),
+        store_root=repository.store_root,
+        unrecorded=unrecorded_note(run),
+    )
+
+
+class _PlacedPatch(Struct, frozen=True):
+    """Where the patch of what the agents changed went."""
+
+    file: Path | None = None
+    """None: nowhere, or they changed nothing."""
+    is_applied: bool = False
+    """Whether it was put into the working tree."""
+    error: GateError | None = None
+    """Why it was not, although it was to be."""
+
+
+def _place_patch(stages: Stages, patch: bytes, *, applies: bool) -> _PlacedPatch:
+    """Keep the patch, if there is one, and put it into the working tree if it `applies`."""
+    if not patch:
+        return _PlacedPatch()
+    file = _patch_file(stages, patch)
+    if file is None or not applies:
+        return _PlacedPatch(file)
+    error = _apply_patch(stages.trees.own, patch, file)
+    return _PlacedPatch(file, is_applied=error is None, error=error)
 
 
 def _patch_file(stages: Stages, patch: bytes) -> Path | None:

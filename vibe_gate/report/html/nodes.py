@@ -270,16 +270,23 @@ def _fold_figures(members: Sequence[Stage]) -> str:
     """Turns, cost and time of all together."""
     turns = sum(len(stage.node.turns) for stage in members)
     costs = [stage.usd for stage in members if stage.usd is not None]
+    figures = []
+    if turns:
+        figures.append(counted(turns, "turn"))
+    if costs:
+        figures.append(format_stage_dollars(sum(costs)))
+    figures.append(format_seconds(_seconds_between_ends(members)))
+    return _dotted(*figures)
+
+
+def _seconds_between_ends(members: Sequence[Stage]) -> float | None:
+    """From when the first began until the last ended; None if none has a time."""
     times = [stage.time for stage in members if stage.time]
-    seconds = None
-    if times:
-        start, end = min(time.start for time in times), max(time.end for time in times)
-        seconds = (end - start) / 1000
-    return _dotted(
-        counted(turns, "turn") if turns else "",
-        format_stage_dollars(sum(costs)) if costs else "",
-        format_seconds(seconds),
-    )
+    if not times:
+        return None
+    start = min(time.start for time in times)
+    end = max(time.end for time in times)
+    return (end - start) / 1000
 
 
 def _fold_outcome(fold: Fold, members: Sequence[Stage]) -> str:

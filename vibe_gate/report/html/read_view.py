@@ -329,10 +329,18 @@ def _turn_view(
     contents: _PackedContents,
 ) -> TurnView:
     """`turn_end`: when it ended, and its status; None if it did not."""
-    loaded = [(event, event.load()) for event in events]
-    session_events = [data for event, data in loaded if event.source == "sdk"]
+    session_events: list[dict[str, Any]] = []
+    rows: list[list[object]] = []
+    heads: list[EventHead] = []
+    dated_contents: list[tuple[int, dict[str, Any]]] = []
+    for event in events:
+        data = event.load()
+        if event.source == "sdk":
+            session_events.append(data)
+        rows.append([event.source, event.seq, data])
+        heads.append(_event_head(event, data))
+        dated_contents.append((event.ts, data))
     tokens = dict.fromkeys(KINDS, 0) | turn_tokens(session_events)
-    rows = [[event.source, event.seq, data] for event, data in loaded]
     contents.put(folder, json.dumps(rows, separators=(",", ":")).encode())
     end, status = turn_end or (None, turn.state)
     return TurnView(
@@ -348,11 +356,11 @@ def _turn_view(
         input_tokens=tokens["input"],
         output_tokens=tokens["output"],
         cache_read_tokens=min(tokens["cache_read"], tokens["input"]),
-        heads=[_event_head(event, data) for event, data in loaded],
+        heads=heads,
         calls=[_call_view(call) for call in turn.tools.all()],
         todos=[{"text": todo.text, "status": todo.status} for todo in turn.todos],
         files=[_file_view(file, contents) for file in turn.files.changed()[:MAX_FILES]],
-        waits=find_waits((event.ts, data) for event, data in loaded),
+        waits=find_waits(dated_contents),
     )
 
 

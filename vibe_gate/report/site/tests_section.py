@@ -83,12 +83,17 @@ class PassRate(Struct, frozen=True):
     @classmethod
     def of(cls, attempts: Sequence[TestAttempt]) -> PassRate:
         """That of some attempts."""
-        passed = sum(attempt.result in PASSED for attempt in attempts)
-        failed = sum(attempt.result in FAILED for attempt in attempts)
-        usd = tuple(attempt.usd for attempt in attempts if attempt.usd is not None)
-        with_runs = [attempt for attempt in attempts if attempt.runs]
-        is_priced = all(attempt.usd is not None for attempt in with_runs)
-        return cls(passed, passed + failed, usd, is_priced)
+        passed = failed = 0
+        usd = []
+        is_priced = True
+        for attempt in attempts:
+            passed += attempt.result in PASSED
+            failed += attempt.result in FAILED
+            if attempt.usd is not None:
+                usd.append(attempt.usd)
+            elif attempt.runs:
+                is_priced = False
+        return cls(passed, passed + failed, tuple(usd), is_priced)
 
     @property
     def interval(self) -> Interval | None:

@@ -50,11 +50,12 @@ PASSES = ("checks-only", "nothing", "done", "approval")
 def draw_outcomes(site: Site) -> Html:
     """Runs over time by outcome."""
     counts_by_span = {}
+    present_words: set[str] = set()
     for span, runs in site.by_span.items():
         counts_by_span[span] = Counter(run_list.run_word(run.entry) for run in runs)
-    present = set[str]().union(*counts_by_span.values())
-    words = [word for word in COLUMN_ORDER if word in present]
-    words += sorted(present - {*COLUMN_ORDER})
+        present_words.update(counts_by_span[span])
+    words = [word for word in COLUMN_ORDER if word in present_words]
+    words += sorted(present_words - {*COLUMN_ORDER})
     rows = []
     for span, counts in counts_by_span.items():
         values: list[LinkedValue] = []
