@@ -36,7 +36,7 @@ def plain(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def results(notes: Notes) -> dict[str, Any]:
-    """What is read of the result: how it ended, and what was used."""
+    """The fields of the result that readers take: how the session ended, and what was used."""
     (result,) = (event for event in notes.events if event["type"] == "result")
     names = (
         "subtype",

@@ -21,7 +21,7 @@ LONG = "s3cr3t " * 800
 
 
 def run_watched(folder, code: str, **server: str) -> subprocess.CompletedProcess[str]:
-    """The program as the CLI would start it, to its end."""
+    """Run the server as the CLI would start it, to its end."""
     server_command = mcp_servers.watched_servers(
         {"docs": {"command": sys.executable, "args": ["-c", code], **server}}, folder
     )["docs"]

@@ -272,9 +272,7 @@ LONG = Turn(bash("echo $$ > pid; tail -f /dev/null"), write("b.py"))
 
 
 async def run_interrupted(session, model, interrupt):
-    """Its end, after `how(session, running)` once its second request has come and something is
-    under way.
-    """
+    """The end of the session; `interrupt(session, running)` is called during its second turn."""
     running = asyncio.create_task(conversing(session, Notes()))
     while len(model.script.requests) < 2:
         await asyncio.sleep(0.02)
@@ -284,7 +282,7 @@ async def run_interrupted(session, model, interrupt):
 
 
 def nothing_left(tree: Path) -> bool:
-    """Whether the shell that wrote `pid` has gone."""
+    """Whether the shell that wrote `pid` has ended."""
     pid = (tree / "pid").read_text().strip() if (tree / "pid").exists() else "0"
     deadline = time.monotonic() + 200
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:

@@ -266,7 +266,9 @@ class LoopbackGitHub(Operations):
         self._thread.join()
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """What a request gets; waits for its turn, so that state is never seen half changed."""
+        """The reply to a request; requests wait for each other, so that state is never seen half
+        changed.
+        """
         with self._lock:
             path = urlsplit(target).path
             operation = _DESCRIPTION.operation(method, path.removeprefix(self._base))

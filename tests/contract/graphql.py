@@ -106,7 +106,7 @@ def _resolve(kind: str, value: Json, selections: list[Selection]) -> Json:
 
 
 def _check(types: Mapping[str, str], values: Mapping[str, Json], place: str) -> None:
-    """Hold arguments, or the fields of an input, to their types."""
+    """Raise Unfit where arguments, or the fields of an input, do not fit their types."""
     missing = [
         name for name, kind in types.items() if kind.endswith("!") and values.get(name) is None
     ]

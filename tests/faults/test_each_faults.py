@@ -57,7 +57,7 @@ def history(template: Path, tmp_path: Path) -> Path:
 def start(
     folder: Path, environ: Mapping[str, str], *options: str, commits: str = "start..HEAD"
 ) -> subprocess.Popen[str]:
-    """The command, in a process group of its own, as a shell starts it."""
+    """Begin the command in a process group of its own, as a shell does."""
     command = [sys.executable, "-m", "vibe_gate", "review", commits, "--each", "--json", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
@@ -66,7 +66,7 @@ def start(
 
 
 def forked(folder: Path, environ: Mapping[str, str], *options: str) -> subprocess.Popen[str]:
-    """The same about four commits and by a judge, without the interpreter's start, which would take
+    """Begin a review of four commits by a judge in a fork, which spares the interpreter's start:
     most of the time.
     """
     argv = ("review", "HEAD~4..HEAD", "--each", "--json", "--rubric", "general", *options)

@@ -55,7 +55,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
 
 
 def command_lines() -> list[bytes]:
-    """Of every process."""
+    """The command lines of all processes."""
     lines = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -60,7 +60,7 @@ def mend(root: Path) -> None:
 
 
 def assert_mended(root: Path) -> None:
-    """Once more goes through, and all is as it was before the damage."""
+    """Mending succeeds once more, and then the store is sound and has its two runs."""
     mend(root)
     assert verify_bundles(root, NOW).is_sound
     assert not [flaw for flaw in verify_bundles(root, NOW).problems if flaw.state == "untidy"]
@@ -83,7 +83,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copy(source: Path, target: Path) -> Path:
-    """With its hard links."""
+    """Copy a folder with its hard links."""
     subprocess.run(["cp", "-a", str(source), str(target)], check=True)
     return target
 

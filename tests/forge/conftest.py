@@ -70,7 +70,7 @@ def forge(opened: Callable[..., Forge]) -> Forge:
 
 @pytest.fixture
 def run() -> Callable[..., CheckRun]:
-    """A check run with so many annotations."""
+    """Makes a check run with so many annotations."""
 
     def run(count: int = 0, **fields: Any) -> CheckRun:
         annotations = tuple(

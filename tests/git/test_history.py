@@ -25,7 +25,7 @@ it.
 
 
 def opened(git_dir: Path, environ: Mapping[str, str]) -> Repository:
-    """Any repository, bare ones too: only its objects are looked at."""
+    """Open any repository, bare ones too: only its objects are read."""
     git_dir = git_dir.resolve()
     return open_repository(
         git_dir.parent,

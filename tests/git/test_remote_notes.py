@@ -27,7 +27,7 @@ def repo(tmp_path, environ) -> Repo:
 
 
 def added(repo: Repo, **lines: bytes) -> str:
-    """What adding lines to notes on HEAD, and on HEAD~1, gives."""
+    """Add lines to the remote notes on HEAD, and on HEAD~1; the problem, "" if there is none."""
     commits = {"head": repo.git("rev-parse", "main"), "before": repo.git("rev-parse", "main~1")}
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
         lines_by_commit = {commits[name]: line.splitlines() for name, line in lines.items()}

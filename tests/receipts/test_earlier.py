@@ -22,7 +22,7 @@ class Place(Repo):
     """A repository with an empty gate; `main` is its first commit."""
 
     def review(self, revision: str = "HEAD") -> str:
-        """The id of the run of a review of one commit."""
+        """Review one commit; the id of the run."""
         return walked(self.path, self.environ, Selection("commit", revision)).summary.run_id
 
     def id(self, revision: str = "HEAD") -> str:

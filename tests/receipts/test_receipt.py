@@ -136,7 +136,7 @@ ONE = (("-", b"  x\n"), ("+", b"  y\n"))
 
 
 def digest(change: Change, before: bytes = b"  x\n") -> str:
-    """`before`: what each file of the change was."""
+    """The exact digest of a change. `before`: the content of each of its files before it."""
     return digest_exactly(change, lambda versions: (before for _ in versions))
 
 

@@ -72,7 +72,7 @@ class Place:
     def review_in_ci(
         self, folder: Path, outcome: str = "pass", **options: Any
     ) -> tuple[Review, int]:
-        """What CI makes of it, and how many requests that took."""
+        """Review in the clone as CI does; the review, and how many requests it sent."""
         with answering(ANSWERS[outcome]) as model:
             self.repo.environ |= model.environ
             review = self.review(folder, forge=ForgeJob(), **options)
@@ -80,7 +80,7 @@ class Place:
 
 
 def create_place(folder: Path, environ: dict[str, str], gate: str = GATE) -> Place:
-    """The gate lists Bob, who reviews; Ada writes."""
+    """A repository whose gate lists Bob as a signer; Bob reviews, Ada writes."""
     key = signing.key(folder / "keys")
     repo = Repo(folder / "repo", environ)
     repo.git("config", "user.name", "Ada")

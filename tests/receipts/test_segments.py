@@ -58,7 +58,7 @@ class World:
         ]
 
     def merged(self, first: str, second: str) -> Tree:
-        """What git makes of two: of several bases it merges those first."""
+        """The tree of git's merge of two commits: of several bases it merges those first."""
         bases = [self.trees[name] for name in self.bases(first, second)]
         base = (
             bases[0]

@@ -32,12 +32,12 @@ class Place(Repo):
     """A repository with an empty gate; `main` is its first commit."""
 
     def at(self, base: str, message: str, **files: str) -> str:
-        """A commit on another one."""
+        """Commit on top of another commit."""
         self.git("checkout", "-q", "--detach", base, "--")
         return self.commit(message, **files)
 
     def merge(self, first: str, second: str, *without: str, **files: str) -> str:
-        """A merge from which files are left out, and to which some are added."""
+        """Commit a merge from which files are left out, and to which some are added."""
         self.git("checkout", "-q", "--detach", first)
         self.git("merge", "-q", "--no-commit", "--no-ff", second)
         for name in without:
@@ -49,7 +49,7 @@ class Place(Repo):
         walked(self.path, self.environ, chosen)
 
     def record(self, commit: str, **fields: Any) -> None:
-        """What git's hooks recorded of a commit."""
+        """Record a commit as git hooks do."""
         with open_repository(self.path, read_environment(self.environ)) as repository:
             state = open_state(repository.common_dir)
         name, tree = self.git("rev-parse", commit, f"{commit}^{{tree}}").split()
@@ -66,7 +66,7 @@ class Place(Repo):
         )
 
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
-        """The exit code, and what stands badly: why, by title."""
+        """The exit code of `verify`, and the reason of each commit that is not reviewed, by title."""
         verification = self.verified(span)
         bad = {
             subject.title: status.why

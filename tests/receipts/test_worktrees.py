@@ -45,7 +45,7 @@ class Trees(Repo):
 
 
 def _lines(verification: Verification) -> list[str]:
-    """What is printed of the commits."""
+    """The lines that `verify` prints of the commits."""
     lines: list[str] = []
     for identity, status in verification.commits:
         lines += verified.render_commit_status(identity, status)

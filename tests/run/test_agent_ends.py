@@ -44,7 +44,7 @@ def repo(
 def wait_for(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], agent: Agent, **limits: float
 ) -> RunResult:
-    """What awaiting the agent gives."""
+    """What awaiting the agent returns."""
 
     async def main() -> RunResult:
         return await run_agent(agent, "Take the TODO out.", **limits)

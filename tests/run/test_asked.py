@@ -63,7 +63,7 @@ def create_repo(tmp_path: Path, environ: dict[str, str], gate: str = GATE) -> Re
 
 
 def captured(repo: Repo, *prompts: str) -> None:
-    """Have a session asked this write `AFTER`."""
+    """Capture a session that was asked these prompts and then wrote `AFTER`."""
     ms = int(datetime.now(UTC).timestamp() * 1000)
     capture(
         repo.path / ".git", repo.path, *map(prompt_event, prompts), wrote(AFTER), at=ms - TS_NOW

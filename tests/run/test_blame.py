@@ -241,7 +241,7 @@ def test_what_is_not_known_is_unknown(history):
 
 
 def call(history, tool, tool_input, answer=None, session=A):
-    """What a hook says of a call, whose file nobody has changed since."""
+    """Record the hook event of a tool call, whose file nobody has changed since."""
     data = {
         "tool_name": tool,
         "tool_use_id": "toolu_x",
@@ -252,7 +252,7 @@ def call(history, tool, tool_input, answer=None, session=A):
 
 
 def settle(history, path):
-    """As if the file had been written when the last event was."""
+    """Give the file the time of the last event, as if it had been written then."""
     os.utime(history.repo.path / path, (history.now, history.now))
 
 

@@ -110,7 +110,7 @@ class DaskCluster:
 
 @pytest.fixture
 def history(tmp_path: Path, environ: dict[str, str]) -> Repo:
-    """COMMITS after `start`, each with a question of its own."""
+    """COMMITS commits after `start`, for each of which the judge is asked one question."""
     repo = gated(tmp_path / "repo", environ, rubric=ONE_QUESTION)
     repo.commit("A gate")
     repo.git("tag", "start")

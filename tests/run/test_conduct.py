@@ -106,7 +106,7 @@ def test_who_kills_the_gate_is_looked_at_when_the_run_is_resumed(repo):
 
 
 def session(repo: WorkingRepo, *events: dict) -> None:
-    """What capture leaves of a session."""
+    """Leave the events of a session as capture does."""
     spool = repo.path / ".git/vibe-gate/captures/5e551011-0000"
     spool.mkdir(parents=True)
     lines = [

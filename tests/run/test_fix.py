@@ -116,7 +116,7 @@ def test_what_a_review_found_is_repaired_in_two_rounds_and_the_patch_passes(repo
 
 
 def failed_check(repo: Repo) -> str:
-    """Review, by a rubric that needs no model; the id of the run, which fails."""
+    """Review by a rubric that needs no model, and fail; the id of the run."""
     repo.git("stash", "-q", "--", "src")
     repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.replace('"clean"', '"quality"'))
     repo.commit("A check")
@@ -199,7 +199,7 @@ def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
 
 
 def sessions_here(repo: Repo) -> str:
-    """What is known of the sessions of our own agents."""
+    """The stored metadata of our own agents' sessions, as one text."""
     return "".join(
         meta.read_text() for meta in repo.path.glob(".vibe-artifacts/sessions/*/meta.json")
     )

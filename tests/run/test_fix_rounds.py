@@ -52,14 +52,14 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
 
 @contextmanager
 def fixing(repo: Repo, *steps: object) -> Iterator[tuple[Done, Model]]:
-    """`run fix` with a model that says this."""
+    """The result of `vibe-gate run fix`, whose model answers by these steps, and the model."""
     with answering(*steps) as model:
         repair = vibe_gate("run", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
         yield repair, model
 
 
 def runs_test(path: str) -> Turn:
-    """An agent that runs a test."""
+    """An agent's turn that runs a test."""
     return Turn(ToolUse("mcp__vibe-gate__run_tests", {"file": path}))
 
 

@@ -74,7 +74,7 @@ def bundle_of(repo: WorkingRepo) -> Path:
 
 
 def archive_of(bundle: Path, target: Path) -> str:
-    """An archive as `tar` makes one."""
+    """Pack a run as `tar` does."""
     with tarfile.open(target, "w:xz") as tar:
         tar.add(
             bundle, f"{bundle.parent.name}/{bundle.name}", filter=lambda info: without_lock(info)
@@ -93,7 +93,9 @@ def copy_run(bundle: Path, clone: Clone) -> str:
 
 
 def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
-    """What `resume` says, with and without the run's name; no model was asked, and no file came."""
+    """`vibe-gate resume` without and with the run's name; neither asked a model or made a
+    workspace.
+    """
     with answering(*writes("src/load.py", FIXED)) as model:
         runs = [
             clone.gate("resume", **model.environ),

@@ -37,7 +37,7 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def play(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs a coroutine function against a model that answers so; gives what it gives."""
+    """Run a coroutine function against a model that answers by these steps; what it returns."""
 
     def run(main: Callable[[], Awaitable[Any]], *answers: StepOrFunction) -> Any:
         monkeypatch.setenv("PATH", environ["PATH"])

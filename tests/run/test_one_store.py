@@ -65,7 +65,7 @@ def runs_in(root: Path) -> list[str]:
 
 
 def review(worktree: Repo) -> tuple[str, tuple[str, ...]]:
-    """Review the worktree's commit; the run's id, and what people are told."""
+    """Review the worktree's commit; the run's id, and its notes."""
     result = walked(worktree.path, worktree.environ, Selection("commit", "HEAD"))
     return result.summary.run_id, result.notes
 
@@ -184,7 +184,9 @@ def capture(root: Path) -> Path:
 
 
 def take_over(clone: Clone) -> tuple[str, ...]:
-    """What every command does first that reads or writes the store; what it says of a worktree."""
+    """Review a commit in the clone, which first moves the stores of worktrees; the notes about
+    those.
+    """
     clone.commit("Later", later=os.urandom(8).hex())
     notes = walked(clone.path, clone.environ, Selection("commit", "HEAD")).notes
     return tuple(note for note in notes if "worktree" in note)

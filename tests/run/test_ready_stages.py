@@ -78,7 +78,7 @@ def viz(repo: WorkingRepo, *argv: str) -> str:
 
 
 def seen_by(look: Callable[[], None], step: Any) -> Callable[[MessagesRequest], Turn]:
-    """The step of a model during which somebody looks at the run."""
+    """A step of the model that calls `look` while the run goes on."""
 
     def answer(request: MessagesRequest) -> Turn:
         look()

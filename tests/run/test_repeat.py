@@ -40,7 +40,7 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
 
 
 def replay(repo: WorkingRepo, *argv: str, steps: tuple[Any, ...] = ()) -> Done:
-    """`vibe-gate replay ARGV`, with a model if it has something to say."""
+    """`vibe-gate replay ARGV`, with a model where steps are given."""
     if not steps:
         return vibe_gate("replay", *argv, cwd=repo.path, environ=repo.environ)
     with answering(*steps) as model:

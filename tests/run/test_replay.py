@@ -50,7 +50,7 @@ NOTHING = empty_summary(Change("commit", "", "", "", "", "", "", ()))
 
 
 def alter(summary: Path) -> None:
-    """Make a pass a fail."""
+    """Change the outcome that a summary says from pass to fail."""
     text = summary.read_text().replace('"pass"', '"fail"').replace('"exit_code":0', '"exit_code":1')
     summary.write_text(text)
 

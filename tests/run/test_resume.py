@@ -173,7 +173,7 @@ def test_a_person_can_deny_it_or_ask_nobody_any_more(repo):
 
 
 def edits(run_document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is named, and run.json with a value that was not written there."""
+    """The name of a field, and run.json with another value in it."""
     for name in run_document["request"]:
         for value in (
             [1],

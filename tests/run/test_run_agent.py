@@ -29,7 +29,7 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def quick(quick_agents: None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents in this process are quick ones."""
+    """Use the quick stand-in for the CLI in this process."""
     monkeypatch.setenv("PATH", environ["PATH"])
 
 

@@ -63,7 +63,7 @@ def captured(tmp_path: Path, environ: dict[str, str], *events: object) -> Repo:
 
 
 def judged(repo: Repo, environ: dict[str, str], verdict: dict[str, Any]) -> tuple[Review, str]:
-    """The review of what is staged, and the question that its judge was asked."""
+    """Review what is staged; the review, and the text of its judge's request."""
     with answering(answers(verdict)) as model:
         review = walked(repo.path, environ | model.environ, Selection("staged"))
     (request,) = model.script.requests

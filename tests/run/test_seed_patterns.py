@@ -181,7 +181,7 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs what is awaited against a model that answers so, each answer once."""
+    """Run a coroutine against a model that gives each of these answers once; what it returns."""
 
     def run(main: Callable[[], Awaitable[Any]], *answers: StepOrFunction) -> Any:
         with answering(*answers) as model:

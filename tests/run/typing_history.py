@@ -53,7 +53,7 @@ class History:
         self.event(session, hook_event_name="UserPromptSubmit", prompt=text)
 
     def edit(self, path: str, text: str, by: str = PERSON, tool: str = "Edit") -> None:
-        """Whoever it is gives the file this text; the lines that stay keep their typist."""
+        """Give the file this text by a person or a session; lines that stay keep their author."""
         old, before = self.lines(path), self._text(path)
         self.repo.write(path, text)
         new = self.lines(path)
@@ -125,7 +125,7 @@ class History:
             return line_origins(repository, [self.repo.path], revision, path, lines)
 
     def authors_of_lines(self, path: str, revision: str = "HEAD") -> list[str]:
-        """Of each line the session, or "person", or "unknown"."""
+        """For each line the id of the session that wrote it, "person", or "unknown"."""
         return [origin.session or origin.by for origin in self.origins(path, revision)]
 
 
@@ -176,7 +176,7 @@ def forty_commits(history: History, chance) -> int:
 
 
 def _draw_lines(chance, by: str, most: int = 8) -> list[str]:
-    """Lines, a third of which everybody types."""
+    """Random lines, of which a third are such as everybody types."""
     return [
         chance.choice(COMMON)
         if chance.random() < 0.35

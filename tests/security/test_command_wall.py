@@ -74,7 +74,7 @@ def run(tree: Path, code: str, *argv: object, **environ: str) -> CommandResult:
 
 
 def tried(tree: Path, expressions: dict[str, str], **environ: str) -> dict[str, Any]:
-    """Whether each expression could be carried out inside, and what it gave or why not."""
+    """Evaluate each expression behind the wall: whether it succeeded, and its value or the error."""
     lines = "".join(
         f"    {name!r}: attempt(lambda: {code}),\n" for name, code in expressions.items()
     )

@@ -74,7 +74,7 @@ def hostile(tmp_path: Path, environ: dict[str, str], tripwire: Path) -> Repo:
 
 
 def commit_quietly(repo: Repo) -> None:
-    """Commit with everything planted switched off: only vibe-gate is under test."""
+    """Commit while everything planted is switched off: only vibe-gate is under test."""
     off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     off += [
         "-c",

@@ -48,7 +48,7 @@ command = ["sh", "-c", "cat planted.txt; cat planted.txt >&2; exit 1"]
 
 
 def carriers(secret: str) -> list[str]:
-    """How a secret may be written: each must be gone."""
+    """Texts that carry a secret, each of which must be gone afterwards."""
     raw = secret.encode()
     return [
         secret,
@@ -71,7 +71,7 @@ PLANTED = (
 
 
 def traces(secret: str) -> Iterator[bytes]:
-    """What must be nowhere: either half of the secret in every code."""
+    """What must stand nowhere: either half of the secret, in every coding."""
     raw = secret.encode()
     forms = [
         secret,
@@ -97,7 +97,7 @@ def written(folder: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def unpacked(patch: bytes) -> Iterator[bytes]:
-    """What the binary sections of a patch hold."""
+    """The contents of the binary sections of a patch."""
     for section in re.findall(rb"^(?:literal|delta) [0-9]+\n((?:.+\n)+)", patch, re.MULTILINE):
         if b"[redacted" not in section:
             lines = [line for line in section.splitlines() if line]

@@ -38,7 +38,7 @@ def gated(tmp_path: Path, environ: dict[str, str]) -> Gated:
 
 
 def git(gated: Gated, *argv: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Git, whatever comes of it."""
+    """Run git, whatever its exit code."""
     return subprocess.run(
         ["git", *argv],
         cwd=gated.path,
@@ -131,7 +131,7 @@ def test_13_deleted_definitions_need_approval_and_deleted_bundles_leave_the_comm
 
 
 def reviewed(gated: Gated, text: str = BAD) -> Path:
-    """A commit past the hooks whose review failed; the bundle."""
+    """Commit past the hooks, and review the commit; its bundle."""
     stage(gated, **{"src/pay.py": text})
     gated.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "Change")
     gated.review("--commit", "HEAD")
@@ -139,7 +139,7 @@ def reviewed(gated: Gated, text: str = BAD) -> Path:
 
 
 def forged(gated: Gated) -> str:
-    """Why `verify` calls the newest commit's verdict forged."""
+    """The reason for which `verify` calls the newest commit's verdict forged."""
     code, rows = gated.verify(f"{gated.first}..HEAD")
     assert (code, rows[0]["status"]) == (5, "forged")
     return rows[0]["why"]
@@ -186,7 +186,7 @@ def test_15e_a_bundle_dated_in_the_future_is_forged(gated):
 
 
 def forge(bundle: Path, change: Any) -> None:
-    """Another receipt in a bundle, with a summary that vouches for it."""
+    """Replace the receipt of a bundle, and let its summary vouch for the new one."""
     envelope = json.loads((bundle / "receipt.json").read_bytes())
     statement = json.loads(base64.b64decode(envelope["payload"]))
     change(statement)

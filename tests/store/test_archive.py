@@ -83,7 +83,7 @@ def entry(
 
 
 def assert_refused(root: Path, path: Path, sentence: str, provenance: Provenance = NOW) -> None:
-    """The archive is refused with one sentence, and nothing of it stays."""
+    """The archive is refused with this sentence, and no file of it stays."""
     before = tree(root)
     with pytest.raises(IntegrityError, match=sentence) as caught:
         import_bundles(root, path, provenance)

@@ -40,7 +40,7 @@ def turn(bundle: Path, tmp_path: Path) -> Path:
 
 
 def everything(result: RunResult) -> None:
-    """Ask for all that there is."""
+    """Read everything that a result offers."""
 
     async def stream() -> None:
         async for event in result.timeline.events():

@@ -26,7 +26,7 @@ HOUR = timedelta(hours=1)
 
 
 def settle() -> None:
-    """Until the times of what was just written are believed."""
+    """Wait until the index believes the times of what was just written."""
     time.sleep(0.06)
 
 
@@ -48,7 +48,7 @@ def settled(tmp_path: Path, state: CloneState) -> Path:
 
 
 def listed(root: Path, state: CloneState, limit: int | None = None) -> list[RunEntry]:
-    """The list with the index, which must be the list without it."""
+    """The list of runs read with the index, after a check that it is the list read without it."""
     entries = find_bundles(root, None, state.run_index(root / STORE), limit)
     assert entries == find_bundles(root)[:limit]
     return entries

@@ -39,7 +39,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def machine(folder: Path) -> Machine:
-    """Another machine of the team, or with another secret a stranger, at a time."""
+    """Opens the shared store as another machine of the team does at a time; with another secret, as
+    a stranger's does.
+    """
 
     def open_shared(secret: str = SECRET, at: datetime = NOW, url: str = "") -> SharedStore:
         return SharedStore(url or folder.as_uri(), StoreAccess(secret), lambda: at)

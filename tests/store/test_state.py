@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def use(state: CloneState) -> None:
-    """What a commit does with it."""
+    """Read and write what a commit reads and writes there."""
     state.overrides.all()
     state.answers.get(KEY, NOW)
     state.answers.claim([KEY])
@@ -253,7 +253,7 @@ def half(path: Path) -> None:
 
 
 def filled(path: Path) -> None:
-    """A file of many pages."""
+    """Make a `state.db` of many pages."""
     with open_state(path.parents[1]) as state:
         for number in range(200):
             state.hook_records.append(replace(SEEN, tree=f"{number:040x}", reason="why " * 50))
