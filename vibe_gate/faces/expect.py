@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, Self
 
 from msgspec import Struct
@@ -149,12 +148,9 @@ class Expectation:
         for node in self._result.graph().nodes:
             if node.kind == "stage" and node.agent and node.has_begun:
                 agents[node.id] = node.agent
-        first_nodes = {}
-        for name, times in product(reversed(agents), range(len(agents))):
-            first_nodes[name + repeat_suffix(times)] = name
         stages = {}
         for name, agent in agents.items():
-            first_node = first_nodes[name]
+            first_node = _first_node_of(name, agents)
             stages[name] = first_node if agents[first_node] == agent else name
         return stages
 
@@ -263,6 +259,15 @@ class Expectation:
             if words:
                 details.append(f"{listing.title}: {words}")
         raise AssertionError("\n  ".join([headline, *details]))
+
+
+def _first_node_of(name: str, nodes: Collection[str]) -> str:
+    """The first of these nodes that the one of this name may repeat by its suffix, else itself."""
+    suffixes = {repeat_suffix(times) for times in range(len(nodes))}
+    for node in nodes:
+        if name.startswith(node) and name.removeprefix(node) in suffixes:
+            return node
+    return name
 
 
 def _names_in(names: Iterable[str | Sequence[str]]) -> tuple[str, ...]:

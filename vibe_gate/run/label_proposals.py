@@ -215,11 +215,8 @@ def _named_commits(candidates: Mapping[str, _Candidate]) -> Iterator[tuple[str, 
     for commit in candidates.values():
         for pattern, reason in ((_BLAMED, "named by the fix"), (_REVERTED, "reverted by")):
             for short_id in pattern.findall(commit.message):
-                ids = [
-                    commit_id
-                    for commit_id in ids_by_start.get(short_id[:7], ())
-                    if commit_id.startswith(short_id)
-                ]
+                candidate_ids = ids_by_start.get(short_id[:7], ())
+                ids = [full_id for full_id in candidate_ids if full_id.startswith(short_id)]
                 if len(ids) != 1 or ids[0] == commit.id:
                     continue
                 if candidates[ids[0]].at <= commit.at:

@@ -65,41 +65,61 @@ def make_test_runner(
     """What the tool does for an agent that works on this tree. `finding_tests`: by path, tests that
     are put there for a run if the tree has no such file.
     """
-    tests = WalledTests(environment, run)
+    return _TestRunner(environment, tree, run, finding_tests).run_tests
 
-    async def run_file(path: str, test: str, max_output: int) -> str:
+
+class _TestRunner:
+    """Runs tests in exports of an agent's tree as it is then."""
+
+    def __init__(
+        self,
+        environment: ProofEnvironment,
+        tree: RunTree,
+        run: RunContext,
+        finding_tests: Mapping[str, Sequence[str]],
+    ) -> None:
+        self._tests = WalledTests(environment, run)
+        self._tree = tree
+        self._run = run
+        self._finding_tests = finding_tests
+
+    async def run_tests(self, file: str) -> str:
+        """What the tests of the file printed, and how they ended."""
+        path = file.removeprefix("./")
+        texts = self._finding_tests.get(path, ())
+        if len(texts) < 2 or (self._tree.workspace.root / path).exists():
+            return await self._run_file(path, "".join(texts[:1]), MAX_OUTPUT)
+        answers = []
+        for number, text in enumerate(texts, start=1):
+            answer = await self._run_file(path, text, MAX_OUTPUT // len(texts))
+            answers.append(f"test {number} of {len(texts)} that ran as {show_text(path)}: {answer}")
+        return "\n\n".join(answers)
+
+    async def _run_file(self, path: str, test: str, max_output: int) -> str:
+        """The same of one file; `test` is its text if the tree has none."""
         with scratch.private_folder("check") as folder:
             root = folder.resolve() / "tree"
-            with run.deadline.interrupting():
-                tree.repository.export(tree.workspace.tree(), root)
+            with self._run.deadline.interrupting():
+                self._tree.repository.export(self._tree.workspace.tree(), root)
             if test and not _is_below(path, root):
                 place_test_file(root, path, test)
             if not _is_below(path, root):
                 return f"There is no file {show_text(path)} in the working directory."
             named_path = f"./{path}" if path.startswith("@") else path  # no file of options
-            result = await tests.run_file(named_path, root)
-            output = run.redactor.text(result.output.replace(f"{root}/", ""))
-        end = show_block(output)
-        if len(end) > max_output:
-            end = (
-                f"[{len(end) - max_output:,} characters before this left out]\n{end[-max_output:]}"
-            )
+            result = await self._tests.run_file(named_path, root)
+            output = self._run.redactor.text(result.output.replace(f"{root}/", ""))
+        end = _keep_end(show_block(output), max_output)
         if result.exit_code is None:
             return f"The run was not finished: {show_text(result.failure)}.\n{end}"
         return f"exit code {result.exit_code}\n{end}"
 
-    async def run_tests(file: str) -> str:
-        path = file.removeprefix("./")
-        texts = finding_tests.get(path, ())
-        if len(texts) < 2 or (tree.workspace.root / path).exists():
-            return await run_file(path, "".join(texts[:1]), MAX_OUTPUT)
-        answers = []
-        for number, text in enumerate(texts, start=1):
-            answer = await run_file(path, text, MAX_OUTPUT // len(texts))
-            answers.append(f"test {number} of {len(texts)} that ran as {show_text(path)}: {answer}")
-        return "\n\n".join(answers)
 
-    return run_tests
+def _keep_end(output: str, max_output: int) -> str:
+    """The last so many characters, and how many there were before them."""
+    if len(output) <= max_output:
+        return output
+    omitted = len(output) - max_output
+    return f"[{omitted:,} characters before this left out]\n{output[-max_output:]}"
 
 
 def _is_below(path: str, root: Path) -> bool:

@@ -164,7 +164,9 @@ class ModelUse(Struct, frozen=True):
 async def model_use_in(result: RunResult) -> ModelUse:
     """How much a run used its models; of a replayed one, when it was recorded. StorageError."""
     models: list[str] = []
-    totals: list[dict[str, Any]] = []
+    tokens = 0
+    usd: float = 0
+    is_exact = True
     async for event in result.timeline.events():
         if event.source != "sdk" or event.type != "usage":
             continue
@@ -172,13 +174,15 @@ async def model_use_in(result: RunResult) -> ModelUse:
         if "model" in content:
             models.append(str(content["model"]))
         if is_usage_total(content):
-            totals.append(content)
+            tokens += content["tokens"]["input"] + content["tokens"]["output"]
+            usd += content["cost"]
+            is_exact = is_exact and content["basis"] != "unknown"
     return ModelUse(
         models=tuple(dict.fromkeys(models)),
         answers=len(models),
-        tokens=sum(total["tokens"]["input"] + total["tokens"]["output"] for total in totals),
-        usd=sum(total["cost"] for total in totals),
-        is_exact=all(total["basis"] != "unknown" for total in totals),
+        tokens=tokens,
+        usd=usd,
+        is_exact=is_exact,
     )
 
 

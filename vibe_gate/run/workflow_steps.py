@@ -239,9 +239,13 @@ class WorkflowContext:
         rubrics_by_id: dict[str, Rubric] = {}
         if ids:
             rubrics_by_id = {rubric.id: rubric for rubric in chosen.rubrics_for(gate, change, ids)}
-        return tuple(
-            rubrics_by_id[rubric] if isinstance(rubric, str) else rubric for rubric in rubrics
-        )
+        wanted_rubrics = []
+        for rubric in rubrics:
+            if isinstance(rubric, Rubric):
+                wanted_rubrics.append(rubric)
+            else:
+                wanted_rubrics.append(rubrics_by_id[rubric])
+        return tuple(wanted_rubrics)
 
     def _workspace_folder(self, workspace: str | Path | None) -> Path | None:
         if workspace is None:

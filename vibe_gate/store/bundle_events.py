@@ -221,10 +221,7 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
     for hook in hooks:
         if hook.started_agent_id:
             starting_calls[hook.started_agent_id] = hook.mark.tool_use_id
-    # A list of missing events that is full may have been cut, and says nothing of other calls.
-    is_open = missing is None or len(missing) >= MAX_LISTED_LACKS
-    denied_calls = _read_denied_calls(turn) if is_open else frozenset[str]()
-    missing_events = frozenset(missing or ())
+    endings = _CallEndings(turn, missing)
     captured_calls = []
     for call in calls:
         start = _hook_at(call.hook_ref.pre, hooks)
@@ -232,17 +229,10 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
         first = start or end
         assert first is not None, "a call has a start or an end"
         tool_use_id = first.mark.tool_use_id
-        if missing is None:
-            state = _ending_until_now(call, is_denied=tool_use_id in denied_calls)
-        else:
-            lacks_end = name_missing_event("PostToolUse", tool_use_id) in missing_events
-            if is_open:
-                lacks_end = tool_use_id not in denied_calls
-            state = _final_ending(call, lacks_end=lacks_end)
         parent = first.parent_tool_use_id or starting_calls.get(first.agent_id, "")
         captured_call = CapturedCall(
             **asdict(call),
-            state=state,
+            state=endings.of(call, tool_use_id),
             tool_use_id=tool_use_id,
             agent_id=first.agent_id,
             parent_tool_use_id=parent,
@@ -258,24 +248,29 @@ def _hook_at(number: int | None, hooks: Sequence[_HookLine]) -> _HookLine | None
     return None if number is None else hooks[number]
 
 
-def _ending_until_now(call: ToolCall, *, is_denied: bool) -> CallEnding:
-    """How the call ended, in a bundle that is not finished."""
-    ending = _recorded_ending(call)
-    if ending is not None:
-        return ending
-    if is_denied:
-        return "denied"
-    return "in-progress"
+class _CallEndings:
+    """How the calls of a turn ended; `missing` as of `calls_of`."""
 
+    def __init__(self, turn: BundleLocation, missing: Collection[str] | None) -> None:
+        self._is_finished = missing is not None
+        self._missing_events = frozenset(missing or ())
+        # A list of missing events that is full may have been cut, and says nothing of other calls.
+        self._lists_all = missing is not None and len(missing) < MAX_LISTED_LACKS
+        self._denied_calls: frozenset[str] = frozenset()
+        if not self._lists_all:
+            self._denied_calls = _read_denied_calls(turn)
 
-def _final_ending(call: ToolCall, *, lacks_end: bool) -> CallEnding:
-    """How the call ended, in a finished bundle, whose summary says which calls lack an end."""
-    ending = _recorded_ending(call)
-    if ending is not None:
-        return ending
-    if lacks_end:
-        return "missing-post"
-    return "denied"
+    def of(self, call: ToolCall, tool_use_id: str) -> CallEnding:
+        """By the call's own hooks, else by what the turn says of a call that has only a start."""
+        ending = _recorded_ending(call)
+        if ending is not None:
+            return ending
+        if self._lists_all:
+            event = name_missing_event("PostToolUse", tool_use_id)
+            return "missing-post" if event in self._missing_events else "denied"
+        if tool_use_id in self._denied_calls:
+            return "denied"
+        return "missing-post" if self._is_finished else "in-progress"
 
 
 def _recorded_ending(call: ToolCall) -> CallEnding | None:

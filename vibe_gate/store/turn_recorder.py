@@ -217,10 +217,7 @@ class TurnRecorder:
     def _summarize(self, parts: TurnParts, result: TurnResult) -> TurnSummary:
         """The turn's summary; only its `redacted` is still empty."""
         change = result.change
-        denied_calls = set()
-        for denial in result.permission_denials:
-            call = parts.redact.text(str(denial.get("tool_use_id", "")))
-            denied_calls.add(escape.show_text(call))
+        denied_calls = _denied_calls(result, parts.redact)
         calls, capture = correlate_hooks(self._marks, denied_calls)
         # No hook told what it did after its last recorded event.
         if result.status == "interrupted":
@@ -234,12 +231,6 @@ class TurnRecorder:
             tool_calls=len(calls),
             files_changed=len(change.files),
         )
-        setup: TurnSetup | None = None
-        if result.setup is not None:
-            left_out = tuple(map(escape.show_text, result.setup.left_out[:MAX_LEFT_OUT]))
-            setup = TurnSetup(
-                digest=result.setup.digest, parts=len(result.setup.digests), left_out=left_out
-            )
         return TurnSummary(
             test_id=self._test_id,
             metrics=metrics,
@@ -256,8 +247,26 @@ class TurnRecorder:
             more_tool_calls=count_beyond(calls, MAX_LISTED_CALLS),
             more_todos=count_beyond(self._todos, MAX_LISTED_TODOS),
             chain=change.chain.chain if change.chain else None,
-            setup=setup,
+            setup=_summarize_setup(result),
         )
+
+
+def _denied_calls(result: TurnResult, redact: TextRedactor) -> set[str]:
+    """Ids of the calls that permissions refused, as the bundle has them."""
+    denied_calls = set()
+    for denial in result.permission_denials:
+        call = redact.text(str(denial.get("tool_use_id", "")))
+        denied_calls.add(escape.show_text(call))
+    return denied_calls
+
+
+def _summarize_setup(result: TurnResult) -> TurnSetup | None:
+    """What of the project's own Claude Code was loaded; None without a setup."""
+    setup = result.setup
+    if setup is None:
+        return None
+    left_out = tuple(map(escape.show_text, setup.left_out[:MAX_LEFT_OUT]))
+    return TurnSetup(digest=setup.digest, parts=len(setup.digests), left_out=left_out)
 
 
 def _place_chain_patches(parts: TurnParts, chain: ChainChange) -> None:

@@ -97,6 +97,10 @@ No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because i
 ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model). To go without a judge, delete .vibe-gate/ and run
 `vibe-gate init --checks-only`; or use `vibe-gate review --no-judge`, and in the hooks `judge = "never"`."""
 
+_NOTHING_TO_WRITE = (
+    "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
+)
+
 _NO_SDK = """
 claude-agent-sdk is not installed: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are
 not asked. Run `pip install vibe-gate`, which brings it. To go without a judge, delete .vibe-gate/ and run
@@ -129,21 +133,26 @@ def _init(checks_only: bool) -> int:
         complain(
             f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out."
         )
-    nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
-    complain(next_steps if missing else nothing)
-    if missing and not _agents_are_told(root):
-        complain(_FOR_AGENTS)
-    if checks_only:
+    if not missing:
+        complain(_NOTHING_TO_WRITE)
         return PASS
-    if missing:
-        complain(_OFFERED)
-    if missing and not sdk_version():
+    complain(next_steps)
+    if not _agents_are_told(root):
+        complain(_FOR_AGENTS)
+    if not checks_only:
+        _tell_about_judges()
+    return PASS
+
+
+def _tell_about_judges() -> None:
+    """Say which other rubrics there are, and what is missing to ask a judge."""
+    complain(_OFFERED)
+    if not sdk_version():
         complain(_NO_SDK)
     # Of settings that contradict each other `doctor` and a review say so.
     with suppress(GatewayError):
-        if missing and find_upstream(read_process_environment().variables) is None:
+        if find_upstream(read_process_environment().variables) is None:
             complain(_NO_KEY)
-    return PASS
 
 
 def _change_to_try(repository: Repository) -> str:

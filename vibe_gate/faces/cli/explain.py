@@ -52,11 +52,10 @@ def _run(arguments: ExplainArguments) -> int:
         finding, summary = stored.finding, stored.summary
         if finding is None or summary is None:
             raise UsageError(f"No run found with a finding {safe(arguments.finding)}.")
-        labels = [
-            label for label in known_labels(repository) if label.finding == finding.fingerprint
-        ]
+        fingerprint = finding.fingerprint
+        labels = [label for label in known_labels(repository) if label.finding == fingerprint]
         recorded = open_state(repository.common_dir).overrides.all()
-        overrides = [override for override in recorded if override.finding == finding.fingerprint]
+        overrides = [override for override in recorded if override.finding == fingerprint]
         criterion = _criterion_of(repository, finding, summary)
         by_agent = bool(name_acting_agent(repository))
     question = _question_of(criterion) if criterion else ""

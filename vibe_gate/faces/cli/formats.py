@@ -48,9 +48,9 @@ def check_all(targets: Mapping[str, str], *, as_json: bool) -> list[Path]:
 
     UsageError if a file of a format ("-": stdout) cannot be written: known before a model is paid.
     """
-    on_stdout = [f"--{name} -" for name, file in targets.items() if file == STDOUT] + [
-        "--json"
-    ] * as_json
+    on_stdout = [f"--{name} -" for name, file in targets.items() if file == STDOUT]
+    if as_json:
+        on_stdout.append("--json")
     if len(on_stdout) > 1:
         raise UsageError(
             f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file."

@@ -102,9 +102,10 @@ def _question(gate: Gate, rubrics: Sequence[str], criterion: str | None) -> _Ask
     """The criterion that the labels are about: the one that is named, or the only one.
     UsageError.
     """
-    if unknown := [name for name in rubrics if name not in {rubric.id for rubric in gate.rubrics}]:
-        hint = did_you_mean(unknown[0], [rubric.id for rubric in gate.rubrics])
-        raise UsageError(f"there is no rubric '{unknown[0]}'{hint}")
+    rubric_ids = [rubric.id for rubric in gate.rubrics]
+    for name in rubrics:
+        if name not in rubric_ids:
+            raise UsageError(f"there is no rubric '{name}'{did_you_mean(name, rubric_ids)}")
     questions: list[_AskedCriterion] = []
     for rubric in gate.rubrics:
         for judge_criterion in rubric.judge_criteria:

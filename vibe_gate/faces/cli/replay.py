@@ -124,30 +124,41 @@ def _run(arguments: ReplayArguments) -> int:
         entry = _run_to_repeat(arguments, runs)
         if entry is not None:
             return repeat_run(runs, repository, entry, _repeat_options(arguments))
-        request = _request(arguments, repository)
-        digest = replay_batch(repository, request, arguments.judge)
-        batch = Batch(digest, arguments.workers.has_open_ports)
-        trial = ReplayTrial(batch, arguments.judge)
-        gate = _checked_gate(repository, request, trial)
-        team = TeamRuns(runs.root) if arguments.store else None
-        chosen_runs = _chosen(arguments, team or runs, repository)
-        entries = [run for run in chosen_runs.reviews if arguments.workers.shard.has(run.run_id)]
-        if team:
-            team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
-        is_replayed = request.wire.mode == "replay"
-        has_key = is_replayed or find_upstream(read_process_environment().variables) is not None
-        can_ask = has_key and sdk_version() != ""
-        plan = plan_replays(repository, runs.bundles, entries, request, trial, can_ask=can_ask)
-        rows = {row.run_id: row for row in plan.recorded_rows}
-        if arguments.table:
-            rows |= {row.run_id: row for row in _missing(plan)}
-        else:
-            if can_ask and not is_replayed and gate.may_ask(request.rubrics):
-                most_usd = gate.file.budget.max_cost_usd
-                _tell_most(len(plan.tasks), most_usd, arguments.max_cost_usd)
-            rows |= _replay(arguments, repository, request, plan, gate)
+        return _replay_reviews(arguments, runs, repository)
+
+
+def _replay_reviews(arguments: ReplayArguments, runs: StoredRuns, repository: Repository) -> int:
+    """Replay the reviews that are meant, as far as they are not yet, and show all; the exit code."""
+    request = _request(arguments, repository)
+    digest = replay_batch(repository, request, arguments.judge)
+    batch = Batch(digest, arguments.workers.has_open_ports)
+    trial = ReplayTrial(batch, arguments.judge)
+    gate = _checked_gate(repository, request, trial)
+    team = TeamRuns(runs.root) if arguments.store else None
+    chosen_runs = _chosen(arguments, team or runs, repository)
+    entries = [run for run in chosen_runs.reviews if arguments.workers.shard.has(run.run_id)]
+    if team:
+        team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
+    can_ask = _can_ask(request.wire)
+    plan = plan_replays(repository, runs.bundles, entries, request, trial, can_ask=can_ask)
+    rows = {row.run_id: row for row in plan.recorded_rows}
+    if arguments.table:
+        rows |= {row.run_id: row for row in _missing(plan)}
+    else:
+        is_paid = can_ask and request.wire.mode != "replay"
+        if is_paid and gate.may_ask(request.rubrics):
+            most_usd = gate.file.budget.max_cost_usd
+            _tell_most(len(plan.tasks), most_usd, arguments.max_cost_usd)
+        rows |= _replay(arguments, repository, request, plan, gate)
     named_rows = [rows[entry.run_id] for entry in entries]
     return _present(arguments, named_rows, chosen_runs.of_agents, digest)
+
+
+def _can_ask(wire: Wire) -> bool:
+    """Whether a model, or a recording of one, can be asked. GatewayError."""
+    environment = read_process_environment().variables
+    has_key = wire.mode == "replay" or find_upstream(environment) is not None
+    return has_key and sdk_version() != ""
 
 
 def _request(arguments: ReplayArguments, repository: Repository) -> ReviewRequest:

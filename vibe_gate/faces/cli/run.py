@@ -402,19 +402,9 @@ def carry_out(
 
 def _ask_person(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
     """What a person answers at the terminal; None: the run is left waiting."""
-    prompt_lines = [line for line in prompt.splitlines() if line.strip()]
-    first_line = prompt_lines[0] if prompt_lines else ""
-    is_whole_prompt = first_line == prompt.strip()
-    tools = (*agent.tools, *agent.mcp_servers, *agent.setup_mcp_servers)
-    setup = ", setup project" if agent.setup == "project" else ""
-    facts = {
-        "agent": f"{agent.id} (isolation {agent.level}{setup})",
-        "tools": ", ".join(tools),
-        "prompt": first_line if is_whole_prompt else f"{first_line} …",
-        "cost": f"${usd:.4f} until now",
-    }
     lines = [f"stage {node} waits for you"]
-    lines += [f"  {name:<8}{text}" for name, text in facts.items()]
+    for name, text in _facts_to_approve(agent, prompt, usd).items():
+        lines.append(f"  {name:<8}{text}")
     for line in lines:
         sys.stderr.write(f"{wrapped(safe(line), indent=' ' * LABEL)}\n")
     while True:
@@ -428,6 +418,21 @@ def _ask_person(node: str, agent: Agent, prompt: str, usd: float) -> bool | None
         word = answer.strip().lower()[:1]
         if word in _ANSWERS:
             return _ANSWERS[word]
+
+
+def _facts_to_approve(agent: Agent, prompt: str, usd: float) -> dict[str, str]:
+    """What a person is told of an agent that is about to begin."""
+    prompt_lines = [line for line in prompt.splitlines() if line.strip()]
+    first_line = prompt_lines[0] if prompt_lines else ""
+    is_whole_prompt = first_line == prompt.strip()
+    tools = (*agent.tools, *agent.mcp_servers, *agent.setup_mcp_servers)
+    setup = ", setup project" if agent.setup == "project" else ""
+    return {
+        "agent": f"{agent.id} (isolation {agent.level}{setup})",
+        "tools": ", ".join(tools),
+        "prompt": first_line if is_whole_prompt else f"{first_line} …",
+        "cost": f"${usd:.4f} until now",
+    }
 
 
 _ANSWERS = {"y": True, "n": False, "q": None}

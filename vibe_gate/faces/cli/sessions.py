@@ -163,7 +163,8 @@ def _list(as_json: bool) -> int:
     captured_heads = CapturedSessions().all()
     lines = [_line(meta) for meta in own_sessions]
     if captured_heads:
-        lines += [""] if lines else []
+        if lines:
+            lines.append("")
         lines.append("Captured sessions of other programs:")
         lines += map(captured_sessions.render_captured_head, captured_heads)
     document = {
@@ -205,14 +206,12 @@ def _show(arguments: SessionArguments) -> int:
         "run": meta.run,
         "parent": meta.parent_session_id,
     }
-    lines = [
-        f"{meta.id}  {meta.title}",
-        "",
-        *(f"{name:<9} {value}" for name, value in names.items() if value),
-    ]
-    lines.append(
-        f"{'session':<9} {meta.session_id} · {counted(len(meta.turns), 'turn')} · ${meta.usd:.4f}"
-    )
+    lines = [f"{meta.id}  {meta.title}", ""]
+    for name, value in names.items():
+        if value:
+            lines.append(f"{name:<9} {value}")
+    turns = counted(len(meta.turns), "turn")
+    lines.append(f"{'session':<9} {meta.session_id} · {turns} · ${meta.usd:.4f}")
     ends = {turn.last: _turn(number, turn) for number, turn in enumerate(meta.turns, 1)}
     for message in messages:
         lines += _lines(message, str(place))
