@@ -51,7 +51,9 @@ def test_a_line_is_told_with_its_commit_session_turn_prompt_and_call(history):
     assert history.authors_of_lines("a.py", "") == history.typed["a.py"]
 
 
-def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, environ):
+@pytest.fixture
+def blame(history, environ):
+    """`vibe-gate blame ARGV` about a file with two lines of a session and one of a person."""
     history.add_prompt(
         A,
         "Write \x1b[31mred\u202e text, with more words than a terminal has columns, which must be cut",
@@ -64,9 +66,13 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
     history.repo.git("config", "user.name", "\x1b[2Jann")
     history.commit()
 
-    def blame(*argv):
+    def run_blame(*argv):
         return vibe_gate("blame", *argv, cwd=history.repo.path, environ=environ)
 
+    return run_blame
+
+
+def test_the_command_groups_lines_and_escapes_what_people_wrote(blame):
     result = blame("a.py", "HEAD")
     assert result.code == 0, result.err
     head, agents, prompt, person = result.out.splitlines()
@@ -75,11 +81,17 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
     assert "\\x1b[31mred\\u202e text" in prompt and "\x1b" not in result.out
     assert max(map(len, result.out.splitlines())) <= 80
     assert person.split()[2] == "person"
+
+
+def test_the_command_tells_of_some_lines_of_none_and_as_json(blame):
     document = blame("a.py:3", "--json", "HEAD").json
     assert document["revision"] == "HEAD"
     assert document["schema"] == 1 and [line["by"] for line in document["lines"]] == ["person"]
     assert blame("a.py:3").out.startswith("a.py: 1 line, 1 by a person\n")
     assert blame("empty.txt").out == "empty.txt: 0 lines\n"
+
+
+def test_every_mistake_in_the_commands_arguments_is_a_sentence(blame):
     for argv, sentence in [
         (["gone.py"], "no file gone.py in the working tree"),
         (["gone.py", "HEAD"], "no file gone.py in HEAD."),

@@ -82,88 +82,80 @@ def list_patched_files(repo: Talk, session: dict) -> list[str]:
     )
 
 
+def clone_with_sessions(repo: Talk, folder: Path) -> Talk:
+    """A clone for a user with another home, into which the stored sessions were copied."""
+    clone = Talk.__new__(Talk)
+    home = folder / "another-home"
+    home.mkdir()
+    clone.path, clone.environ = folder / "clone", {**repo.environ, "HOME": str(home)}
+    repo.git("clone", "-q", str(repo.path), str(clone.path))
+    shutil.copytree(repo.path / ".vibe-artifacts/sessions", clone.path / ".vibe-artifacts/sessions")
+    (clone.path / ".vibe-artifacts/.gitignore").write_text("*\n")
+    return clone
+
+
+def trees_after(session: dict) -> list[str]:
+    """The tree that each turn of a session left."""
+    return [turn_document["after"] for turn_document in session["turns"]]
+
+
 def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_another_home(
     repo, tmp_path
 ):
     before = repo.state()
     steps = [step for number in range(1, 4) for step in turn(number)]
     with answering(*steps, *turn(6), *turn(7), *turn(8)) as model:
+        # Three turns: each begins with the files and the words of those before it.
         session = three_turns(repo, model)
-        assert [session_turn["status"] for session_turn in session["turns"]] == ["done"] * 3
-        trees = [
-            (session_turn["before"], session_turn["after"]) for session_turn in session["turns"]
-        ]
-        assert (
-            all(trees[i][1] == trees[i + 1][0] for i in range(2))
-            and len({after for _, after in trees}) == 3
-        )
+        assert [turn_document["status"] for turn_document in session["turns"]] == ["done"] * 3
+        first, second, third = session["turns"]
+        assert (first["after"], second["after"]) == (second["before"], third["before"])
+        assert len(set(trees_after(session))) == 3
         assert list_patched_files(repo, session) == [f"n{number}.txt" for number in range(1, 4)]
-        last = model.script.requests[-1].all_text
-        assert all(f"Turn {number}." in last and f"n{number}.txt" in last for number in range(1, 4))
+        request_text = model.script.requests[-1].all_text
+        for number in range(1, 4):
+            assert f"Turn {number}." in request_text and f"n{number}.txt" in request_text
 
+        # Rewound to two turns: the third is gone from files, words and cost.
         rewound = repo.document("rewind", session["id"], "--to", "2")
-        assert [session_turn["after"] for session_turn in rewound["turns"]] == [
-            after for _, after in trees[:2]
-        ]
+        assert trees_after(rewound) == trees_after(session)[:2]
         assert repo.sessions("continue", "Turn 6.", model=model).code == 0
         newest = repo.all()[0]
-        assert newest["id"] == rewound["id"] and list_patched_files(repo, newest) == [
-            "n1.txt",
-            "n2.txt",
-            "n6.txt",
-        ]
+        assert newest["id"] == rewound["id"]
+        assert list_patched_files(repo, newest) == ["n1.txt", "n2.txt", "n6.txt"]
         request_text = model.script.requests[-1].all_text
-        assert (
-            "Turn 2." in request_text
-            and "Turn 3." not in request_text
-            and "Turn 6." in request_text
-        )
+        assert "Turn 2." in request_text and "Turn 6." in request_text
+        assert "Turn 3." not in request_text
         assert newest["usd"] > session["usd"] * 2 / 3
 
+        # Forked after the first turn.
         fork = repo.document("fork", session["id"], "--at", "1")
         assert repo.sessions("resume", fork["id"], "Turn 7.", model=model).code == 0
-        (fork,) = [
-            listed_session for listed_session in repo.all() if listed_session["id"] == fork["id"]
-        ]
-        assert (
-            list_patched_files(repo, fork) == ["n1.txt", "n7.txt"]
-            and fork["parent_session_id"] == session["session_id"]
-        )
+        (fork,) = [listed for listed in repo.all() if listed["id"] == fork["id"]]
+        assert list_patched_files(repo, fork) == ["n1.txt", "n7.txt"]
+        assert fork["parent_session_id"] == session["session_id"]
 
-        clone = Talk.__new__(Talk)
-        home = tmp_path / "another-home"
-        home.mkdir()
-        clone.path, clone.environ = tmp_path / "clone", {**repo.environ, "HOME": str(home)}
-        repo.git("clone", "-q", str(repo.path), str(clone.path))
-        shutil.copytree(
-            repo.path / ".vibe-artifacts/sessions", clone.path / ".vibe-artifacts/sessions"
-        )
-        (clone.path / ".vibe-artifacts/.gitignore").write_text("*\n")
+        # Resumed in another clone, once its owner took the session over.
+        clone = clone_with_sessions(repo, tmp_path)
         name = rewound["session_id"][:12]
         assert clone.sessions("resume", name, "Turn 8.", model=model).code == 5
         assert clone.sessions("migrate", name).code == 0
         resumption = clone.sessions("resume", name, "Turn 8.", model=model)
         assert resumption.code == 0, resumption.out + resumption.err
         assert "not in this clone" not in resumption.out + resumption.err
-        other_session = clone.all()[0]
-        assert list_patched_files(clone, other_session) == ["n1.txt", "n2.txt", "n6.txt", "n8.txt"]
-        assert [session_turn["after"] for session_turn in other_session["turns"][:3]] == [
-            session_turn["after"] for session_turn in newest["turns"]
-        ]
+        resumed = clone.all()[0]
+        assert list_patched_files(clone, resumed) == ["n1.txt", "n2.txt", "n6.txt", "n8.txt"]
+        assert trees_after(resumed)[:3] == trees_after(newest)
         request_text = model.script.requests[-1].all_text
-        assert (
-            "Turn 6." in request_text
-            and str(repo.path) not in request_text
-            and "{{workspace}}" not in request_text
-        )
-        assert other_session["usd"] > newest["usd"]
+        assert "Turn 6." in request_text
+        assert str(repo.path) not in request_text and "{{workspace}}" not in request_text
+        assert resumed["usd"] > newest["usd"]
         assert not model.script.unexpected
+
+    # Where it began, nothing changed.
     assert repo.state() == before
-    assert [
-        len(listed_session["turns"])
-        for listed_session in repo.all()
-        if listed_session["id"] == session["id"]
-    ] == [3]
+    (original,) = [listed for listed in repo.all() if listed["id"] == session["id"]]
+    assert len(original["turns"]) == 3
 
 
 def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
