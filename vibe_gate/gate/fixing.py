@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from vibe_gate.domain.agent import READ_ONLY_TOOLS, TESTS_TOOL, Agent
 from vibe_gate.domain.document import digest_of_definition
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowDefinition, WorkflowFile
 
 FIX = "fix"
@@ -53,7 +54,7 @@ told. What is older than the change does not belong there. Without such a thing,
 MAX_LEFT_ALONE = 4_000
 """Characters of what an agent says it left alone."""
 
-_LEFT_ALONE_LINE = re.compile(
+_LEFT_ALONE_LINE = expression(
     r"^[\W_]*left alone[\W_]*$|^[\W_]*left alone[*_ ]*:[*_ ]*(?=\S)", re.I | re.M
 )
 

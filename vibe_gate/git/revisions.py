@@ -120,7 +120,7 @@ class Revisions:
             raise UsageError(self._describe_ambiguous(warning[1]))
         if answer.code:
             raise RevisionError(self._describe_missing(revision))
-        commit = self._id_of(f"{answer.line}^{{commit}}")
+        commit = self._peeled(answer.line, "commit")
         if not commit:
             raise RevisionError(
                 f"{paths.quote(revision)} names no commit: give a commit, branch or tag."

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.patch import hunks, sections
-from vibe_gate.forge import DiffSide
+
+if TYPE_CHECKING:
+    from vibe_gate.forge import DiffSide
 
 
 class Anchors(Struct, frozen=True):
