@@ -222,10 +222,10 @@ def is_by_agent(file: TracedFile, rows: int | None) -> bool:
 
     None: the record is about another commit, whose lines may be anywhere by now.
     """
-    return any(
-        rows is None or lines.start_line <= min(lines.end_line, rows)
-        for lines, _ in _by_agents(file)
-    )
+    all_lines = [lines for lines, _ in _by_agents(file)]
+    if rows is None:
+        return bool(all_lines)
+    return any(lines.start_line <= min(lines.end_line, rows) for lines in all_lines)
 
 
 def _by_agents(file: TracedFile) -> Iterator[tuple[LineRange, str]]:

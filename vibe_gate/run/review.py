@@ -31,6 +31,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Budget, Gate, Waivers
 from vibe_gate.domain.model_wire import Wire
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import StorageError
 from vibe_gate.gate.authorship import count_writers
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
@@ -143,15 +144,13 @@ async def review_in(
             )
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
-            summary = summary_of(verdict, run)
-            issuer = make_issuer(verdict, summary, repository, run) if mode.counts else None
-            summary = seal_run(summary, verdict.waivers, issuer, run)
+            summary, receipt_notes = _seal_verdict(verdict, repository, run, counts=mode.counts)
             notes = (
                 *repository.remarks,
                 *notes_of_verdict(verdict, run),
                 *verdict.expired,
                 incomplete_capture_note(run),
-                *(issuer.notes if issuer else ()),
+                *receipt_notes,
                 unshared_note,
                 *store_notes(run),
             )
@@ -206,6 +205,17 @@ async def reach_verdict(
 
 
 # The steps
+
+
+def _seal_verdict(
+    verdict: RunVerdict, repository: Repository, run: RunContext, *, counts: bool
+) -> tuple[Summary, Sequence[str]]:
+    """The sealed summary, and what is said of the receipt that a verdict gets which `counts`."""
+    summary = summary_of(verdict, run)
+    if not counts:
+        return seal_run(summary, verdict.waivers, None, run), ()
+    issuer = make_issuer(verdict, summary, repository, run)
+    return seal_run(summary, verdict.waivers, issuer, run), issuer.notes
 
 
 def _nothing_to_review(change: Change, repository: Repository) -> Review:

@@ -266,15 +266,18 @@ def _project_folders(root: Path) -> list[Path]:
     folders = []
     for pattern in ("*", "*/*"):
         for path in sorted(root.glob(pattern)):
-            parts = path.relative_to(root).parts
-            is_plain = all(
-                _PLAIN_NAME.fullmatch(part) and part not in _SKIPPED_FOLDERS for part in parts
-            )
-            if is_plain and any(_is_plain_file(path / manifest) for manifest in manifests):
+            if not all(map(_is_plain_name, path.relative_to(root).parts)):
+                continue
+            if any(_is_plain_file(path / manifest) for manifest in manifests):
                 folders.append(path)
     # What a project holds is its own business: its Cargo or pnpm workspace.
     outermost = [path for path in folders if not any(other in path.parents for other in folders)]
     return outermost[:MAX_PROJECTS]
+
+
+def _is_plain_name(name: str) -> bool:
+    """Whether it is a folder's that may have a project, and needs no quotes in a command."""
+    return _PLAIN_NAME.fullmatch(name) is not None and name not in _SKIPPED_FOLDERS
 
 
 def _is_plain_file(path: Path) -> bool:

@@ -111,12 +111,16 @@ def _table_of_models(
 
 def _sums(runs: Sequence[Run]) -> tuple[str, str, str]:
     """Turns, tokens and USD as text."""
-    turns = sum(run["turns"] or 0 for run in runs)
-    tokens = sum(run["tokens"] or 0 for run in runs)
-    usd = f"{sum(run['usd'] or 0 for run in runs):.4f}"
-    if any(run["usd"] is None for run in runs):
-        usd += " + ?"
-    return f"{turns:,}", f"{tokens:,}", usd
+    turns = tokens = 0
+    usd = 0.0
+    ending = ""
+    for run in runs:
+        turns += run["turns"] or 0
+        tokens += run["tokens"] or 0
+        usd += run["usd"] or 0
+        if run["usd"] is None:
+            ending = " + ?"
+    return f"{turns:,}", f"{tokens:,}", f"{usd:.4f}{ending}"
 
 
 def _empty_table(first: str, second: str, *numbers: str) -> Table:

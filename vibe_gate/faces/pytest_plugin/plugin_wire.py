@@ -191,14 +191,12 @@ class TestWire:
 
     def __init__(self, item: pytest.Item, max_usd: float | None, repetition: int) -> None:
         self.mode: Literal["live", "record", "replay"] = item.config.getoption("--vibe-wire")
-        test_allowance = (
-            None if max_usd is None else Allowance(max_usd, "the test's max_usd is spent")
-        )
-        self._allowances = [
-            allowance
-            for allowance in (test_allowance, share_of(item.config))
-            if allowance is not None
-        ]
+        self._allowances: list[Allowance] = []
+        if max_usd is not None:
+            self._allowances.append(Allowance(max_usd, "the test's max_usd is spent"))
+        session_share = share_of(item.config)
+        if session_share is not None:
+            self._allowances.append(session_share)
         self.recordings = item.path.parent / "cassettes"
         """Where all tests of the folder record."""
         self._folder = self.recordings / item.path.stem / _folder_name(item)

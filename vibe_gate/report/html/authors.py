@@ -72,13 +72,13 @@ class Authors(Struct, frozen=True):
         """The indices of the turns that wrote one of these lines of the file; of any of its lines
         if `first` is 0.
         """
-        touching = (
-            lines.writer
-            for lines in self.lines
-            if lines.path == path
-            and (not first or (lines.line <= last and first <= lines.end_line))
-        )
-        return list(dict.fromkeys(touching))
+        writers: dict[int, None] = {}
+        for lines in self.lines:
+            if lines.path != path:
+                continue
+            if not first or (lines.line <= last and first <= lines.end_line):
+                writers[lines.writer] = None
+        return list(writers)
 
 
 WhoWrote: TypeAlias = Callable[[Mapping[str, Sequence[int]]], Authors]
