@@ -18,7 +18,7 @@ from typing import Any
 import forked
 
 
-class Done(subprocess.CompletedProcess[str]):
+class CommandResult(subprocess.CompletedProcess[str]):
     """How a command ended."""
 
     @property
@@ -40,14 +40,14 @@ class Done(subprocess.CompletedProcess[str]):
 
 def vibe_gate(
     *argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 250
-) -> Done:
+) -> CommandResult:
     """Run `vibe-gate ARGV` in `cwd`."""
     return _with_files(forked.run, argv, cwd, environ, stdin, timeout)
 
 
 def hook_script(
     *argv: str, cwd: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout: float = 250
-) -> Done:
+) -> CommandResult:
     """Run `python -I -S ARGV`, a script of ours, in `cwd`."""
     return _with_files(forked.run_script, argv, cwd, environ, stdin, timeout)
 
@@ -59,7 +59,7 @@ def _with_files(
     environ: Mapping[str, str],
     stdin: bytes,
     timeout: float,
-) -> Done:
+) -> CommandResult:
     with (
         tempfile.TemporaryFile() as stdin_file,
         tempfile.TemporaryFile() as out,
@@ -70,7 +70,7 @@ def _with_files(
         code = run(argv, cwd, environ, [stdin_file.fileno(), out.fileno(), err.fileno()], timeout)
         out.seek(0)
         err.seek(0)
-        return Done(
+        return CommandResult(
             argv,
             code,
             out.read().decode("utf-8", "surrogateescape"),
@@ -78,9 +78,9 @@ def _with_files(
         )
 
 
-def started(
+def run_unforked(
     *argv: str, cwd: Path, environ: Mapping[str, str], python: tuple[str, ...] = ()
-) -> Done:
+) -> CommandResult:
     """Run `python PYTHON -m vibe_gate ARGV` in `cwd`, from nothing."""
     command = [sys.executable, *python, "-m", "vibe_gate", *argv]
     process = subprocess.run(
@@ -92,7 +92,7 @@ def started(
         stdin=subprocess.DEVNULL,
         timeout=250,
     )
-    return Done(argv, process.returncode, process.stdout, process.stderr)
+    return CommandResult(argv, process.returncode, process.stdout, process.stderr)
 
 
 def begun(*argv: str, cwd: Path, environ: Mapping[str, str]) -> subprocess.Popen[str]:

@@ -46,7 +46,7 @@ def begun(root: Path, at: datetime = START, kind: Kind = Kind()) -> RunRecorder:
     return run
 
 
-def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
+def record_run(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
     """A sealed run; its id."""
     run = begun(root, at, kind)
     base = summary_of(run, kind.outcome, EXIT_CODES[kind.outcome])

@@ -10,7 +10,7 @@ from typing import Any
 from answers import answer_to, answers, fails
 from repos import GATE, Repo
 from scripted_messages_api import MessagesRequest, Turn
-from walks import walked
+from walks import run_review
 from wire import answer
 
 from vibe_gate.context.mode import Batch, ReplayTrial
@@ -94,7 +94,7 @@ class History:
         self.repo.git("checkout", "-q", "--detach", self.base)
         body = SWALLOWS if number % 3 == 0 else LOGS
         self.repo.commit(f"Change {number}", **{"src/load.py": f"{body}# {number}\n"})
-        return walked(self.path, self.environ).summary
+        return run_review(self.path, self.environ).summary
 
     def replayed(self, *runs: Summary, **trial: Any) -> list[ReplayRow]:
         return self.replayed_by_name(*((run.run_id, run.key) for run in runs), **trial)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from repos import Repo
 
 GATE = 'schema = 1\nrubrics = ["tidy"]\n'
@@ -60,7 +60,7 @@ class Gated:
         other.path = path
         return other
 
-    def run(self, *argv: str, **environ: str) -> Done:
+    def run(self, *argv: str, **environ: str) -> CommandResult:
         return vibe_gate(*argv, cwd=self.path, environ={**self.environ, **environ})
 
     def review(self, *argv: str, **environ: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import missing_tools
 import pytest
 import watch
-from command import started, vibe_gate
+from command import run_unforked, vibe_gate
 
 _TEST = """
 import pytest
@@ -68,6 +68,8 @@ def test_a_missing_tool_is_said_at_the_end_and_fails_in_ci(tmp_path, environ, ci
 def test_a_command_in_a_forked_or_used_process_ends_as_one_that_was_started(
     tmp_path, environ, argv
 ):
-    runs = [run(*argv, cwd=tmp_path, environ=environ) for run in (started, vibe_gate, vibe_gate)]
+    runs = [
+        run(*argv, cwd=tmp_path, environ=environ) for run in (run_unforked, vibe_gate, vibe_gate)
+    ]
     new, forked, used = [(result.code, result.out, result.err) for result in runs]
     assert new == forked == used

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from answers import answer_to, answers, fails
-from command import Done, begun, vibe_gate
+from command import CommandResult, begun, vibe_gate
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Turn
 from wire import answer, answering
@@ -48,7 +48,7 @@ class Disputes:
         self.repo, self.environ = repo, environ
         self.requests: list[MessagesRequest] = []
 
-    def run(self, *argv: str, steps: tuple[Any, ...] = (), **environ: str) -> Done:
+    def run(self, *argv: str, steps: tuple[Any, ...] = (), **environ: str) -> CommandResult:
         with answering(*steps) as model:
             result = vibe_gate(
                 *argv, cwd=self.repo.path, environ=self.environ | model.environ | environ
@@ -66,11 +66,13 @@ class Disputes:
         (finding,) = self.review(*(argv or ("--staged",)), steps=steps)["findings"]
         return str(finding["fingerprint"])
 
-    def dispute(self, name: str, *steps: Any, reason: str = ARGUMENT, **environ: str) -> Done:
+    def dispute(
+        self, name: str, *steps: Any, reason: str = ARGUMENT, **environ: str
+    ) -> CommandResult:
         return self.run("dispute", name, "--reason", reason, steps=steps, **environ)
 
 
-def staged(place: Path, environ: dict[str, str], rubric: str = LOOKS) -> Disputes:
+def stage_change(place: Path, environ: dict[str, str], rubric: str = LOOKS) -> Disputes:
     """A repository with a swallowed error in its index."""
     repo = gated(place, environ, gate=GATE, rubric=rubric)
     repo.commit("Caller", **{"src/main.py": CALLER})
@@ -81,7 +83,7 @@ def staged(place: Path, environ: dict[str, str], rubric: str = LOOKS) -> Dispute
 
 @pytest.fixture
 def disputes(tmp_path: Path, environ: dict[str, str]) -> Disputes:
-    return staged(tmp_path / "repo", environ)
+    return stage_change(tmp_path / "repo", environ)
 
 
 def test_a_refutation_whose_lines_hold_passes_with_both_sides_and_later_reviews_ask_nothing(
@@ -246,10 +248,10 @@ def test_what_cannot_be_disputed_is_a_sentence_and_asks_nothing(tmp_path, enviro
     result = disputes.dispute(name)
     assert (result.code, "The files changed since run" in result.err) == (2, True), result.err
     assert disputes.requests == []
-    never = staged(tmp_path / "never", environ, RUBRIC)
+    never = stage_change(tmp_path / "never", environ, RUBRIC)
     result = never.dispute(never.find(steps=(FAILS,)))
     assert (result.code, 'second_look = "never"' in result.err) == (2, True), result.err
-    advice = staged(tmp_path / "advice", environ, LOOKS.replace("must = true\n", ""))
+    advice = stage_change(tmp_path / "advice", environ, LOOKS.replace("must = true\n", ""))
     clear = answers(fails(), answer_to("names-are-clear"))
     rubric = advice.repo.path / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(rubric.read_text().replace("0.7", "0.1"))

@@ -32,7 +32,7 @@ runpy.run_module("vibe_gate", run_name="__main__", alter_sys=True)
 SAME = ("license", "requires-python", "authors", "keywords", "classifiers", "urls", "scripts")
 
 
-def project(folder: Path) -> dict[str, Any]:
+def read_project(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "pyproject.toml").read_text())["project"]
 
 
@@ -40,7 +40,7 @@ def version() -> str:
     return metadata.version("vibe-gate")
 
 
-def needed(requirements: list[str], names: dict[str, metadata.Distribution]) -> None:
+def add_needed(requirements: list[str], names: dict[str, metadata.Distribution]) -> None:
     """Add to `names` the distributions that these requirements come to, extras left out."""
     for requirement in requirements:
         if "extra ==" in requirement:
@@ -54,7 +54,7 @@ def needed(requirements: list[str], names: dict[str, metadata.Distribution]) -> 
         except metadata.PackageNotFoundError:
             assert ";" in requirement, requirement  # of another platform or Python
             continue
-        needed(names[name[0]].requires or [], names)
+        add_needed(names[name[0]].requires or [], names)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def core_packages(tmp_path_factory) -> Path:
     (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(packages)
     required: dict[str, metadata.Distribution] = {}
-    needed(project(CORE)["dependencies"], required)
+    add_needed(read_project(CORE)["dependencies"], required)
     for distribution in required.values():
         for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
             link = packages / top
@@ -92,7 +92,7 @@ def core(core_packages, environ):
 
 
 def test_both_distributions_come_to_what_a_checkout_installs():
-    checkout, core, full = project(ROOT), project(CORE), project(WHOLE)
+    checkout, core, full = read_project(ROOT), read_project(CORE), read_project(WHOLE)
     pin = f"vibe-gate-core=={version()}"
     assert full["version"] == version()
     assert full["dependencies"][0] == pin

@@ -103,7 +103,7 @@ def test_the_reference_in_the_pages_is_what_the_code_says(capsys):
 # Where the commands of the pages run.
 
 
-def project(path: Path, environ: Mapping[str, str]) -> Repo:
+def make_project(path: Path, environ: Mapping[str, str]) -> Repo:
     """Two commits, a branch and a staged file, without a gate."""
     repo = Repo(path, environ)
     repo.commit("First", **{"src/load.py": GOOD, "tests/test_load.py": "def test_load(): ...\n"})
@@ -140,9 +140,9 @@ def cases(path: Path, environ: Mapping[str, str]) -> Repo:
     return repo
 
 
-def reviewed(path: Path, environ: Mapping[str, str]) -> Repo:
+def make_reviewed_project(path: Path, environ: Mapping[str, str]) -> Repo:
     """A review of HEAD with a signed receipt, and the list that names its signer."""
-    repo = project(path, environ)
+    repo = make_project(path, environ)
     key = signing.key(path.parent / "keys")
     signing.sign_with(repo, key)
     repo.commit(
@@ -180,12 +180,12 @@ def edit_ledger(request: MessagesRequest) -> Turn:
 
 
 PLACES: dict[str, Callable[[Path, Mapping[str, str]], Repo]] = {
-    "project": project, "agents": agents, "cases": cases, "reviewed": reviewed,
+    "project": make_project, "agents": agents, "cases": cases, "reviewed": make_reviewed_project,
     "suite": suite,
 }  # fmt: skip
 
 
-def typed(page: str) -> list[Block]:
+def typed_blocks(page: str) -> list[Block]:
     """The commands of a page that are run."""
     return [block for block in blocks(page) if block.language == "sh" and block.word != "not run"]
 
@@ -193,11 +193,12 @@ def typed(page: str) -> list[Block]:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("page", "place"), sorted({(page, block.place) for page in NAMES for block in typed(page)})
+    ("page", "place"),
+    sorted({(page, block.place) for page in NAMES for block in typed_blocks(page)}),
 )
 def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
     """Without a key; agents have a model that says it is done."""
-    commands = [block for block in typed(page) if block.place == place]
+    commands = [block for block in typed_blocks(page) if block.place == place]
     if any("jq " in block.text for block in commands) and not shutil.which("jq"):
         pytest.skip("jq is not installed here")
     repo = PLACES[place](tmp_path / "place", environ)

@@ -21,7 +21,7 @@ from bundle_schemas import find_problems
 from msgspec import UNSET
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Text, ToolUse, Turn, Usage
-from walks import LAST, awaited, walked
+from walks import LAST, await_review, run_review
 from wire import answer, answering
 
 from vibe_gate.agent import program_versions
@@ -58,7 +58,7 @@ class Walk:
     """What the model of the last `answered` was asked."""
 
     @contextmanager
-    def answered(self, *steps: Any, repeat_last: bool = False) -> Iterator[None]:
+    def answering(self, *steps: Any, repeat_last: bool = False) -> Iterator[None]:
         """A model that says these things, for all reviews of the block."""
         before = self.environ
         with answering(*steps, repeat_last=repeat_last) as model:
@@ -67,7 +67,7 @@ class Walk:
         self.environ = before
 
     def __call__(self, selection: Selection = LAST, **request: Any) -> Review:
-        return walked(self.repo.path, self.environ, selection, **request)
+        return run_review(self.repo.path, self.environ, selection, **request)
 
 
 def events(walk: Walk, summary: Summary) -> list[dict[str, Any]]:
@@ -88,8 +88,8 @@ def outcomes(summary: Summary) -> dict[str, str]:
     }
 
 
-def judged(walk: Walk, *steps: Any, **request: Any) -> Summary:
-    with walk.answered(*steps):
+def review_with(walk: Walk, *steps: Any, **request: Any) -> Summary:
+    with walk.answering(*steps):
         return walk(**request).summary
 
 
@@ -104,7 +104,7 @@ def change(walk: Walk, path: str = "src/load.py", text: str = SWALLOWS) -> Walk:
 @pytest.mark.usefixtures("real_cli")
 def test_a_good_change_passes(walk):
     measurements: list[tuple[str, int, float]] = []
-    summary = judged(walk, PASSES, meter=lambda *spent: measurements.append(spent))
+    summary = review_with(walk, PASSES, meter=lambda *spent: measurements.append(spent))
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
     cost = summary.cost  # what a terminal shows while it grows
     assert measurements == [
@@ -118,7 +118,7 @@ def test_a_good_change_passes(walk):
 
 @pytest.mark.every_python
 def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
-    summary = judged(walk, FAILS)
+    summary = review_with(walk, FAILS)
     assert (summary.outcome, summary.exit_code) == ("fail", 1)
     (finding,) = summary.findings
     assert (finding.path, finding.line, finding.end_line, finding.level) == (
@@ -136,7 +136,7 @@ def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_t
 ):
     def trusted(trust: str) -> Summary:
         walk.repo.write(".vibe-gate/gate.toml", f"{GATE}[trust]\n{trust}\n")
-        return judged(walk, FAILS, definitions="worktree")
+        return review_with(walk, FAILS, definitions="worktree")
 
     def stands(summary: Summary) -> tuple[int, str, Any]:
         criterion, (finding,) = summary.rubrics[0].criteria[0], summary.findings
@@ -193,7 +193,7 @@ def test_a_baseline_that_a_change_brings_does_not_count_for_itself(walk):
 
 
 def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
-    summary = judged(
+    summary = review_with(
         walk,
         answers(
             fails(HANDLER | {"quote": "    except Exception: return 0"}),
@@ -212,7 +212,7 @@ def test_form_alone_costs_no_further_request(walk):
     answer.
     """
     loose = {"path": "src/load.py", "line": 90, "quote": "    except OSError:\n        pass\n"}
-    summary = judged(
+    summary = review_with(
         walk, answers(fails(loose), answer_to("names-are-clear", "PASS", evidence=None))
     )
     assert len(walk.asked) == 1
@@ -229,7 +229,7 @@ def test_form_alone_costs_no_further_request(walk):
 @pytest.mark.parametrize("mended", [True, False])
 def test_an_answer_that_does_not_fit_goes_back_once_with_a_sentence_of_ours(walk, mended):
     wrong = answers(answer_to("errors-not-swallowed", "perhaps"), answer_to("names-are-clear"))
-    summary = judged(walk, wrong, PASSES if mended else wrong)
+    summary = review_with(walk, wrong, PASSES if mended else wrong)
     assert len(walk.asked) == 2
     sentence = 'errors-not-swallowed has the outcome "perhaps"; the outcomes are pass, not_applicable, fail, abstain'
     (result,) = walk.asked[1].tool_results
@@ -243,7 +243,7 @@ def test_an_answer_that_does_not_fit_goes_back_once_with_a_sentence_of_ours(walk
 
 @pytest.mark.slow
 def test_an_answer_that_speaks_of_a_criterion_twice_decides_nothing(walk):
-    summary = judged(walk, *[passes("errors-not-swallowed", "errors-not-swallowed")] * 2)
+    summary = review_with(walk, *[passes("errors-not-swallowed", "errors-not-swallowed")] * 2)
     assert outcomes(summary) == {"errors-not-swallowed": "abstain", "names-are-clear": "abstain"}
 
 
@@ -259,7 +259,7 @@ def test_an_answer_that_speaks_of_a_criterion_twice_decides_nothing(walk):
     ids=["refusal", "max_tokens", "no structured answer", "two answers"],
 )
 def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, reason):
-    summary = judged(walk, *steps)
+    summary = review_with(walk, *steps)
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
     assert set(outcomes(summary).values()) == {"abstain"}
     assert reason in summary.rubrics[0].criteria[0].reason
@@ -272,7 +272,7 @@ def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
     import claude_agent_sdk  # noqa: F401  loaded here, it takes nothing of the deadline
 
     for deadline_s in (8, 40, 200):  # where others use the machine, it has begun by then
-        summary = judged(walk, *[ApiError(500)] * 12, deadline_s=deadline_s)
+        summary = review_with(walk, *[ApiError(500)] * 12, deadline_s=deadline_s)
         (log,) = (walk.repo.path / summary.bundle).glob("nodes/judge-*/turn-001/events.ndjson")
         events = [json.loads(line) for line in log.read_text().splitlines()]
         waited = find_waits((event["ts"], event) for event in events)
@@ -288,14 +288,14 @@ def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
 def test_a_model_that_hangs_costs_no_more_than_the_deadline(walk):
-    summary = judged(walk, *[Hang()] * 5, deadline_s=4)
+    summary = review_with(walk, *[Hang()] * 5, deadline_s=4)
     assert summary.exit_code == 3
     assert "deadline of 4 s" in summary.unreviewed[0].reason
 
 
 @pytest.mark.slow
 def test_a_budget_that_does_not_pay_for_the_question_sends_no_request(walk):
-    summary = judged(walk, PASSES, max_cost_usd=0.000001)
+    summary = review_with(walk, PASSES, max_cost_usd=0.000001)
     assert walk.asked == []
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
     assert "budget" in summary.unreviewed[0].reason
@@ -305,7 +305,7 @@ def test_a_budget_that_does_not_pay_for_the_question_sends_no_request(walk):
 @pytest.mark.usefixtures("real_cli")
 def test_a_budget_reached_mid_run_is_an_event_and_both_name_what_was_not_reviewed(walk):
     looks = Turn(ToolUse("Read", {"file_path": "src/load.py"}), usage=Usage(100, 200_000))
-    summary = judged(walk, looks, PASSES, max_cost_usd=0.5)
+    summary = review_with(walk, looks, PASSES, max_cost_usd=0.5)
     assert len(walk.asked) == 1
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
     assert [(item.path, "budget" in item.reason) for item in summary.unreviewed] == [
@@ -319,7 +319,7 @@ def test_a_budget_reached_mid_run_is_an_event_and_both_name_what_was_not_reviewe
 @pytest.mark.slow
 def test_a_20000_line_change_is_asked_part_by_part(walk):
     change(walk, "src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(20_000)))
-    with walk.answered(PASSES, repeat_last=True):
+    with walk.answering(PASSES, repeat_last=True):
         summary = walk(max_cost_usd=50.0).summary
     requests = "".join(json.dumps(request.body) for request in walk.asked)
     assert all(f"v{i:05d} = " in requests for i in range(0, 20_000, 997))
@@ -347,7 +347,7 @@ def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ
     check = '[[criterion]]\nid = "no-marker"\nkind = "check"\ncheck = "no-conflict-markers"\nmust = true\n'
     walk.repo = gated(tmp_path / "other", environ, rubric=RUBRIC + check)
     change(walk, text="<<<<<<< ours\na = 1\n=======\na = 2\n>>>>>>> theirs\n")
-    summary = judged(walk, PASSES)
+    summary = review_with(walk, PASSES)
     assert walk.asked == []
     assert (summary.outcome, summary.exit_code) == ("fail", 1)
     assert "no-marker" in summary.unreviewed[0].reason
@@ -442,7 +442,7 @@ def test_a_change_of_the_gate_needs_a_human(walk):
     softer = RUBRIC.replace("must = true", "must = false")
     walk.repo.write(".vibe-gate/rubrics/quality.toml", softer)
     walk.repo.commit("Tune the rubric")
-    summary = judged(walk, PASSES)
+    summary = review_with(walk, PASSES)
     assert (summary.outcome, summary.exit_code) == ("pass", 4)
     (change,) = summary.policy_changes
     assert (change.path, change.level) == (".vibe-gate/rubrics/quality.toml", "block")
@@ -462,7 +462,7 @@ def test_definitions_that_do_not_parse_are_not_let_in_and_stop_later_reviews_unt
         walk()
     walk.repo.write(".vibe-gate/gate.toml", GATE)
     walk.repo.commit("Repair the gate")
-    assert judged(walk, PASSES).exit_code == 4
+    assert review_with(walk, PASSES).exit_code == 4
 
 
 def test_an_unknown_rubric_is_answered_with_the_nearest(walk):
@@ -502,7 +502,7 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
         walk.repo.write("z.py", "")
         return answer(PASSES)
 
-    with walk.answered(meanwhile):
+    with walk.answering(meanwhile):
         review = walk(selection=Selection("worktree"))
     assert (review.summary.outcome, review.summary.exit_code) == ("error", 5)
     assert review.notes[0] == "The verdict is not about the files that are there now. Review again."
@@ -520,7 +520,7 @@ def test_what_a_review_records_in_the_working_tree_is_no_change_and_any_other_fi
         walk.repo.write(f"cassettes/other/{name}", "{}")
         return answer(PASSES)
 
-    with walk.answered(meanwhile):
+    with walk.answering(meanwhile):
         review = walk(
             selection=Selection("worktree"), wire=Wire("record", recordings / "own", recordings)
         )
@@ -552,7 +552,7 @@ def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_canno
 
         return wait
 
-    summary = judged(change(walk), side_by_side(first), side_by_side(second), answers(fails()))
+    summary = review_with(change(walk), side_by_side(first), side_by_side(second), answers(fails()))
     errors, names = summary.rubrics[0].criteria
     assert (errors.outcome, errors.decided_by, len(errors.votes)) == ("fail", "majority", 3)
     assert (names.outcome, names.decided_by, len(names.votes)) == ("pass", "unanimous", 2)
@@ -564,7 +564,7 @@ def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_canno
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
 def test_the_bundle_says_everything_and_is_sealed(walk, tmp_path, environ):
-    summary = judged(walk, FAILS)
+    summary = review_with(walk, FAILS)
     bundle = walk.repo.path / summary.bundle
     assert bundle.parts[-2] == summary.key == walk.repo.git("rev-parse", "HEAD")
     stored = json.loads((bundle / "summary.json").read_text())
@@ -612,7 +612,7 @@ def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(
 def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error_that_shows_the_difference(
     walk, tmp_path
 ):
-    live = judged(walk, FAILS, wire=Wire("record", tmp_path / "cassette"))
+    live = review_with(walk, FAILS, wire=Wire("record", tmp_path / "cassette"))
     replayed = walk(wire=Wire("replay", tmp_path / "cassette")).summary
     assert (replayed.rubrics, replayed.findings, replayed.exit_code) == (
         live.rubrics,
@@ -661,7 +661,7 @@ def shape(value: Any) -> Any:
 
 @pytest.mark.slow
 def test_the_document_has_exactly_the_keys_of_the_contract(walk):
-    document = json.loads(judged(walk, FAILS).to_json())
+    document = json.loads(review_with(walk, FAILS).to_json())
     document["findings"] = []
     document["rubrics"][0]["criteria"][0]["votes"] = []
     assert shape(document) == shape(DOCUMENT)
@@ -670,7 +670,7 @@ def test_the_document_has_exactly_the_keys_of_the_contract(walk):
 
 @pytest.mark.slow
 def test_the_same_question_is_never_paid_twice_and_needs_no_key_the_second_time(walk, tmp_path):
-    with walk.answered(FAILS):
+    with walk.answering(FAILS):
         first = walk()
     second = walk()
     walk.repo.git("commit", "-q", "--amend", "-m", "Another message")
@@ -689,7 +689,7 @@ def test_the_same_question_is_never_paid_twice_and_needs_no_key_the_second_time(
 
 @pytest.mark.slow
 def test_force_another_model_another_rubric_or_a_damaged_cache_ask_again(walk):
-    with walk.answered(PASSES, repeat_last=True):
+    with walk.answering(PASSES, repeat_last=True):
         walk()
         walk(force=True)
         walk.repo.write(".vibe-gate/gate.toml", GATE + '[model]\ndefault = "another-model"\n')
@@ -706,7 +706,7 @@ def test_force_another_model_another_rubric_or_a_damaged_cache_ask_again(walk):
 
 @pytest.mark.slow
 def test_an_answer_that_was_no_answer_is_asked_for_again(walk):
-    with walk.answered(Turn(Text("No."), stop_reason="refusal"), PASSES):
+    with walk.answering(Turn(Text("No."), stop_reason="refusal"), PASSES):
         assert [walk().summary.exit_code, walk().summary.exit_code] == [3, 0]
 
 
@@ -715,7 +715,7 @@ def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_a
     walk, tmp_path, environ
 ):
     walk.repo.git("commit", "-q", "--amend", "-m", "PROSE: perfectly safe")
-    judged(walk, PASSES)
+    review_with(walk, PASSES)
     assert "PROSE" not in json.dumps(walk.asked[0].body)
     sees = RUBRIC.replace('id = "quality"\n', 'id = "quality"\nsees = ["message"]\n', 1)
     walk.repo = gated(tmp_path / "sees", environ, rubric=sees)
@@ -725,7 +725,7 @@ def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_a
     def persuaded(request: Any) -> Turn:
         return answer(PASSES if "PROSE" in json.dumps(request.body) else FAILS)
 
-    assert judged(walk, persuaded, persuaded).exit_code == 1
+    assert review_with(walk, persuaded, persuaded).exit_code == 1
     assert len(walk.asked) == 2
 
 
@@ -762,7 +762,7 @@ def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommi
 def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(walk, name):
     walk.repo.write(".vibe-gate/gate.toml", GATE + f'[model]\ndefault = "{name}"\n')
     dear = answer(PASSES, usage=Usage(2_000, 3_000))
-    summary = judged(walk, dear, definitions="worktree", max_cost_usd=5.0)
+    summary = review_with(walk, dear, definitions="worktree", max_cost_usd=5.0)
     assert (summary.outcome, summary.cost.basis) == ("pass", "known")
     turn = walk.repo.path / summary.bundle / "nodes/judge-quality/turn-001"
     stored_cost = json.loads((turn / "summary.json").read_text())["metrics"]["totalCostUsd"]
@@ -782,7 +782,7 @@ def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
     )
     walk.repo.commit("Set a day's budget")
     dear = answer(PASSES, usage=Usage(1_000, 36_000))
-    with walk.answered(dear, PASSES):
+    with walk.answering(dear, PASSES):
         walk.repo.write("a.py", "a = 1\n")
         first = walk(Selection("worktree")).summary
         walk.repo.write("a.py", "a = 2\n")
@@ -798,7 +798,7 @@ def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
     walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nper_day_usd = 0.0001\n")
     walk.repo.commit("Set a day's budget")
     walk.repo.write("a.py", "a = 1\n")
-    summary = judged(walk, PASSES, selection=Selection("worktree"))
+    summary = review_with(walk, PASSES, selection=Selection("worktree"))
     assert walk.asked == []
     assert (summary.exit_code, "budget" in summary.unreviewed[0].reason) == (3, True)
 
@@ -807,7 +807,7 @@ def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
 def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen(walk):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     failing = fails() | {"reason": f"The token {token} is dropped."}
-    summary = judged(walk, answers(failing, answer_to("names-are-clear")))
+    summary = review_with(walk, answers(failing, answer_to("names-are-clear")))
     assert token not in summary.to_json()
     assert "[redacted:" in summary.findings[0].message
 
@@ -815,7 +815,7 @@ def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen
 def test_a_secret_in_an_answer_that_fits_no_form_is_hidden_before_the_sentence_is_cut(walk):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     for entry in (answer_to("names-are-clear", token), answer_to(f"{token}{'x' * 99}")):
-        summary = judged(walk, *[answers(entry)] * 2, force=True)
+        summary = review_with(walk, *[answers(entry)] * 2, force=True)
         reasons = [criterion.reason for criterion in summary.rubrics[0].criteria]
         assert all(
             "does not fit its form" in reason and token[:8] not in reason for reason in reasons
@@ -848,7 +848,7 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(
     )
     walk.repo.commit("Soften")
     change(walk, "src/more.py")
-    summary = judged(
+    summary = review_with(
         walk, answers(fails(HANDLER | {"path": "src/more.py"}), answer_to("names-are-clear"))
     )
     assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
@@ -866,11 +866,11 @@ def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
 
     async def beside() -> Review:
         ticking = asyncio.create_task(tick())
-        review = await awaited(walk.repo.path, walk.environ)
+        review = await await_review(walk.repo.path, walk.environ)
         ticking.cancel()
         return review
 
-    with walk.answered(PASSES):
+    with walk.answering(PASSES):
         assert asyncio.run(beside()).summary.outcome == "pass"
     assert len(ticks) > 3
 
@@ -901,11 +901,11 @@ def test_a_gitleaks_file_allows_from_the_trusted_revision_and_not_from_the_chang
     rubric = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "secrets"\nkind = "check"\ncheck = "no-secrets"\n'
     repo = gated(tmp_path / "repo", environ, rubric=rubric)
     repo.commit(**{".gitleaks.toml": allows, "a.py": f"k = '{key}'\n"})
-    brought = walked(repo.path, environ, LAST).summary
+    brought = run_review(repo.path, environ, LAST).summary
     assert (brought.outcome, brought.findings[0].criterion) == ("fail", "secrets")
     assert (
         "This change's .gitleaks.toml counts once it is merged."
         in brought.rubrics[0].criteria[0].reason
     )
     repo.commit(**{"b.py": f"k = '{key}'\n"})
-    assert walked(repo.path, environ, LAST).summary.outcome == "pass"
+    assert run_review(repo.path, environ, LAST).summary.outcome == "pass"

@@ -18,7 +18,7 @@ from answers import answer_to, answers, fails, passes
 from command import vibe_gate
 from fail_votes import looks_of
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
-from walks import LAST, awaited, walked
+from walks import LAST, await_review, run_review
 from wire import answer, answering
 
 from vibe_gate.context.mode import HookMode
@@ -65,7 +65,7 @@ class Team:
         more.
         """
         with answering(*map(answer, steps)) as model:
-            review = walked(
+            review = run_review(
                 repo.path, self.environ | model.environ | (environ or {}), LAST, **request
             )
             self.told = review.unshared.upload() if review.unshared else ()
@@ -206,7 +206,7 @@ def test_of_two_clones_at_once_one_asks_and_the_other_waits_for_its_answer(team:
     first, second = team.clone("a"), team.clone("b")
 
     async def review_both(environ: dict[str, str]) -> list[Review]:
-        return await asyncio.gather(*(awaited(repo.path, environ) for repo in (first, second)))
+        return await asyncio.gather(*(await_review(repo.path, environ) for repo in (first, second)))
 
     with answering(PASSES, repeat_last=True) as model:
         reviews = asyncio.run(review_both(team.environ | model.environ))
@@ -228,7 +228,7 @@ def test_a_hook_that_asks_no_judge_has_no_business_with_the_store(team: Team) ->
     repo.write("src/load.py", SWALLOWS + "\n")
     repo.git("add", "-A")
     team.folder.rename(team.folder.with_name("unmounted"))  # nobody notices
-    review = walked(repo.path, team.environ, Selection("staged"), mode=HookMode("pre-commit"))
+    review = run_review(repo.path, team.environ, Selection("staged"), mode=HookMode("pre-commit"))
     assert (review.summary.exit_code, review.notes, review.unshared) == (0, (), None)
 
 

@@ -18,7 +18,7 @@ LAST = Selection("commit")
 """The last commit."""
 
 
-async def awaited(
+async def await_review(
     place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any
 ) -> Review:
     """A review in the repository at `place`; `request`: fields of a ReviewRequest, and a
@@ -35,8 +35,8 @@ async def awaited(
     )
 
 
-def walked(
+def run_review(
     place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any
 ) -> Review:
     """The same, where nothing else is to be done meanwhile."""
-    return asyncio.run(awaited(place, environ, selection, **request))
+    return asyncio.run(await_review(place, environ, selection, **request))

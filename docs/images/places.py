@@ -26,7 +26,7 @@ from contract.github import LoopbackGitHub, loopback_github
 from faces.jobs import Project
 from make import drawing
 from repos import RUBRIC, SWALLOWS, Repo, allow_store
-from stopping import TEAM_GATE, HookedAgentSession, started_in_clone
+from stopping import TEAM_GATE, HookedAgentSession, start_session_in_clone
 from wire import Model, answering
 
 WIDTH = 110
@@ -70,7 +70,7 @@ def begin_project(place: Path, github: LoopbackGitHub) -> Project:
 def visit_places(project: Project, model: Model) -> list[Place]:
     """The story: the agent does not repair, a person commits and pushes past the hooks."""
     environ = project.environ | model.environ
-    session = started_in_clone(project.origin.path, project.place / "clone", environ, "load")
+    session = start_session_in_clone(project.origin.path, project.place / "clone", environ, "load")
     counts = [0]
     texts = []
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from acting import environment
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from contract.github import LoopbackGitHub, loopback_github
 from faces.jobs import Project, make_project
-from hooked import Hooked, copy_template, judged_by, put_in
+from hooked import Hooked, add_judged_gate, copy_template, install_gate
 from program import repository
 
 
@@ -61,7 +61,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def bundles(environ: dict[str, str]) -> Callable[..., Done]:
+def bundles(environ: dict[str, str]) -> Callable[..., CommandResult]:
     """Runs `vibe-gate bundles ...` in a folder."""
     return lambda cwd, *argv, **variables: vibe_gate(
         "bundles", *argv, cwd=cwd, environ={**environ, **variables}
@@ -81,7 +81,7 @@ def plain(templates: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
         templates / "plain",
         tmp_path / "repository",
         environ,
-        lambda repository: put_in(repository, "install git"),
+        lambda repository: install_gate(repository, "install git"),
     )
 
 
@@ -93,7 +93,7 @@ def judging(templates: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
         template,
         tmp_path / "repository",
         environ,
-        lambda repository: put_in(judged_by(repository), "install git"),
+        lambda repository: install_gate(add_judged_gate(repository), "install git"),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hooked import BIN, Done, Hooked, local_config
+from hooked import BIN, Hooked, ProgramResult, local_config
 
 PROGRAMS = {
     "pre-commit": str(BIN / "pre-commit"),
@@ -47,7 +47,7 @@ class Manager:
         return self.name not in ("pre-commit", "prek")
 
 
-def run_manager(repository: Hooked, *words: str) -> Done:
+def run_manager(repository: Hooked, *words: str) -> ProgramResult:
     """Run one of the programs; the test is skipped if it is not here."""
     name, *arguments = words
     program = PROGRAMS[name]

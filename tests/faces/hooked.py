@@ -42,7 +42,7 @@ ASKING = "vibe-gate: asking about quality ..."
 
 
 @dataclass(frozen=True)
-class Done:
+class ProgramResult:
     """How a command ended; its two outputs as one text."""
 
     code: int
@@ -57,7 +57,7 @@ class Hooked:
     environ: dict[str, str]
     more: dict[str, str] = field(default_factory=dict)
 
-    def run(self, *argv: str, stdin: str = "", **environ: str) -> Done:
+    def run(self, *argv: str, stdin: str = "", **environ: str) -> ProgramResult:
         process = subprocess.run(
             argv,
             cwd=self.path,
@@ -68,7 +68,7 @@ class Hooked:
             text=True,
             timeout=250,
         )
-        return Done(process.returncode, process.stdout)
+        return ProgramResult(process.returncode, process.stdout)
 
     def git(self, *argv: str, stdin: str = "", **environ: str) -> str:
         """Run git, which must succeed; what it and its hooks said."""
@@ -83,7 +83,7 @@ class Hooked:
     def tree(self, revision: str = "HEAD") -> str:
         return self.git("rev-parse", f"{revision}^{{tree}}")
 
-    def judged(self) -> set[str]:
+    def judged_trees(self) -> set[str]:
         """Trees that have a bundle here."""
         folder = self.path / ".vibe-artifacts"
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
@@ -94,7 +94,7 @@ class Hooked:
         common = self.path / self.git("rev-parse", "--git-common-dir")
         return [json.loads(record.to_line()) for record in open_state(common).hook_records.all()]
 
-    def reviewed(self) -> dict[str, Any]:
+    def last_review(self) -> dict[str, Any]:
         """The summary of the review that a hook recorded last."""
         (file,) = self.path.glob(f".vibe-artifacts/*/{self.records()[-1]['run']}/summary.json")
         summary: dict[str, Any] = json.loads(file.read_text())
@@ -117,7 +117,7 @@ class Hooked:
                 path.unlink()
 
 
-def at(path: Path, environ: dict[str, str]) -> Hooked:
+def open_hooked(path: Path, environ: dict[str, str]) -> Hooked:
     """The working tree at `path`, with this installation's programs on the search path; `vibe-gate`
     is forked.
     """
@@ -129,10 +129,10 @@ def at(path: Path, environ: dict[str, str]) -> Hooked:
     return repository
 
 
-def started(path: Path, environ: dict[str, str]) -> Hooked:
+def start_repository(path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with one commit of three files, and no hooks yet."""
     path.mkdir(parents=True)
-    repository = at(path, environ)
+    repository = open_hooked(path, environ)
     repository.git("init", "-q")
     repository.write(a="".join(f"line {n}\n" for n in range(30)), b="b\n", c="c\n")
     repository.git("add", "-A")
@@ -147,15 +147,15 @@ def copy_template(
     hundreds of tests.
     """
     if not template.exists():
-        finish(started(template, environ))
+        finish(start_repository(template, environ))
     shutil.copytree(template, path, symlinks=True)
-    repository = at(path, environ)
+    repository = open_hooked(path, environ)
     # The copies have other inodes than the index knows.
     repository.git("update-index", "-q", "--refresh")
     return repository
 
 
-def judged_by(repository: Hooked, rubric: str = JUDGED) -> Hooked:
+def add_judged_gate(repository: Hooked, rubric: str = JUDGED) -> Hooked:
     """Commit a gate with this rubric alone."""
     (repository.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
     (repository.path / ".vibe-gate" / "gate.toml").write_text(GATE)
@@ -181,7 +181,7 @@ def local_config() -> str:
     return f"repos:\n  - repo: local\n    hooks:\n{indented}"
 
 
-def put_in(repository: Hooked, way_in: str) -> Hooked:
+def install_gate(repository: Hooked, way_in: str) -> Hooked:
     """Put the gate at this repository's commits."""
     if way_in == "install git":
         result = vibe_gate(

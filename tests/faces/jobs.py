@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from contract.github import LoopbackGitHub
 from faces import events
 from repos import Repo
@@ -122,7 +122,7 @@ class Project:
 
     def act(
         self, name: str, event: object, *, checkout: str = "", depth: int = 0, **variables: str
-    ) -> Done:
+    ) -> CommandResult:
         """Run `vibe-gate action` for this event in a new workspace (of the commit `checkout`), or
         in the last one.
         """
@@ -132,7 +132,7 @@ class Project:
 
     def review_pull(
         self, head: str, *, number: int = 7, fork: bool = False, depth: int = 0, **variables: str
-    ) -> Done:
+    ) -> CommandResult:
         """A pull request's job at this head."""
         event = events.pull_request(self.main(), head, number=number, fork=fork)
         return self.act("pull_request", event, checkout=head, depth=depth, **variables)

@@ -27,7 +27,7 @@ from clean_environ import clean_environ
 from contract.github import loopback_github
 from faces import events
 from faces.jobs import GATE, Project
-from hooked import Hooked, at, put_in
+from hooked import Hooked, install_gate, open_hooked
 from repos import GOOD, SWALLOWS, Repo
 from scripted_messages_api import ApiError, Fault, Hang, ToolUse, Turn
 from wire import Model, answering
@@ -202,7 +202,7 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class FaceResult:
     """What one face did: an exit code, the line that says it, all that was printed, what else
     people see.
     """
@@ -228,7 +228,7 @@ class Faces:
         self.number += 1
         path = self.place / f"local-{self.number}"
         shutil.copytree(self._make_repository(state, rules), path, symlinks=True)
-        repository = at(path, self.environ)
+        repository = open_hooked(path, self.environ)
         (path / FILE).write_text(SWALLOWS)
         repository.git("add", "-A")
         repository.environ = self._environ(state, model, repository.environ)
@@ -242,7 +242,7 @@ class Faces:
             repo.write(".vibe-gate/gate.toml", state.gate + rules)
             repo.write(".vibe-gate/rubrics/quality.toml", state.rubric)
             repo.commit("First")
-            put_in(at(path, self.environ), "install git")
+            install_gate(open_hooked(path, self.environ), "install git")
         return path
 
     def _environ(self, state: State, model: Model, environ: Mapping[str, str]) -> dict[str, str]:
@@ -270,7 +270,7 @@ class Faces:
         *,
         strict: bool = False,
         by: str = "agent",
-    ) -> Seen:
+    ) -> FaceResult:
         """`git commit`, by an agent or a person; the line is the warning with which it goes
         through.
         """
@@ -291,9 +291,9 @@ class Faces:
             line for line in text.splitlines() if "NOT REVIEWED. The commit goes through" in line
         ]
         warning = lines[0].removeprefix("vibe-gate: ") if lines else ""
-        return Seen(code, warning, text)
+        return FaceResult(code, warning, text)
 
-    def review(self, state: State, model: Model, repository: Hooked) -> Seen:
+    def review(self, state: State, model: Model, repository: Hooked) -> FaceResult:
         """`vibe-gate review HEAD~1` of the change, committed past the hooks if they stopped it."""
         if repository.git("status", "--porcelain", "-uno"):
             repository.run("git", "commit", "-q", "--no-verify", "-m", "Load")
@@ -307,9 +307,9 @@ class Faces:
             model,
             before,
         )
-        return Seen(code, _verdict_line(text), text)
+        return FaceResult(code, _verdict_line(text), text)
 
-    def job(self, state: State, model: Model) -> Seen:
+    def job(self, state: State, model: Model) -> FaceResult:
         """The Action's job of a pull request; `more`: the check run's conclusion."""
         self.number += 1
         with loopback_github() as github:
@@ -332,7 +332,10 @@ class Faces:
             )
             if fork:
                 github.read_only.add(github.token)
-            before, job = len(model.script.requests), at(project.checkout, variables).environ
+            before, job = (
+                len(model.script.requests),
+                open_hooked(project.checkout, variables).environ,
+            )
             argv = [sys.executable, "-c", HASTY] if "GITHUB_API_URL" in state.job else ["vibe-gate"]
             code, text = _ran([*argv, "action"], project.checkout, job, state, model, before)
             runs = [run.sent.get("conclusion") or run.sent["status"] for run in github.check_runs]
@@ -343,7 +346,7 @@ class Faces:
             line = re.sub(
                 r" · \[`[0-9a-f]+`\]\(\S+\)$", "", line
             )  # the commit, which is another one in each run
-            return Seen(code, line, text, ", ".join(runs) or "no check run")
+            return FaceResult(code, line, text, ", ".join(runs) or "no check run")
 
     def _origin(self, state: State) -> Repo:
         path = self.place / f"job-{self.number}" / "origin"
@@ -432,7 +435,7 @@ def row(name: str, state: State, faces: Faces) -> tuple[str, list[str]]:
     return f"| {' | '.join(cells)} |", wrong
 
 
-def _of_commit(commit: Seen) -> str:
+def _of_commit(commit: FaceResult) -> str:
     if commit.code == 0:
         return "goes through: NOT REVIEWED"
     return "stopped: FAIL" if " FAIL " in commit.text else "stopped"

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from answers import answers, fails
 from clean_environ import clean_environ
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn, Usage
-from walks import walked
+from walks import run_review
 from wire import answering
 
 from vibe_gate.domain.model_wire import Wire
@@ -60,7 +60,7 @@ STANDS = {
 """What the second look at each fail that would block says."""
 
 
-def looked(request: MessagesRequest) -> Turn:
+def look_again(request: MessagesRequest) -> Turn:
     (reason,) = (text for name, text in STANDS.items() if f"[{name}]" in request.all_text)
     trace = "send -> bank.transfer raises -> the handler sleeps -> the next attempt."
     look = {"finding": 1, "trace": trace, "outcome": "stands", "stops": True, "reason": reason}
@@ -82,10 +82,10 @@ def main() -> None:
             usage=Usage(2_913, 84),
         )
         verdict = Turn(ToolUse("StructuredOutput", ANSWERS), usage=Usage(3_120, 412))
-        with answering(looks, verdict, looked, looked) as model:
+        with answering(looks, verdict, look_again, look_again) as model:
             environ = clean_environ(home) | model.environ
             wire = Wire("record", CASSETTE)
-            review = walked(Path(folder) / "repo", environ, wire=wire, definitions="HEAD~1")
+            review = run_review(Path(folder) / "repo", environ, wire=wire, definitions="HEAD~1")
     print(review.summary.to_json())
 
 

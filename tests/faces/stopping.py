@@ -154,7 +154,7 @@ class HookedAgentSession:
         return StopAnswer(json.loads(self.hook("stop", {**document, **event}) or "{}"))
 
 
-def started(root: Path, environ: dict[str, str], agent: str = "claude") -> HookedAgentSession:
+def start_session(root: Path, environ: dict[str, str], agent: str = "claude") -> HookedAgentSession:
     """A session in a new repository with `install AGENT --stop` done, after its first prompt."""
     repository(root)
     installation = vibe_gate("install", agent, "--stop", cwd=root, environ=environ)
@@ -164,7 +164,7 @@ def started(root: Path, environ: dict[str, str], agent: str = "claude") -> Hooke
     return session
 
 
-def started_in_clone(
+def start_session_in_clone(
     origin: Path, clone_path: Path, environ: dict[str, str], branch: str
 ) -> HookedAgentSession:
     """A session on a new branch of a clone that has the hooks of git and of the agent, after its

@@ -26,7 +26,7 @@ def project(project) -> Project:
     return project
 
 
-def softened(project: Project, message: str = "soften") -> str:
+def propose_softer_gate(project: Project, message: str = "soften") -> str:
     project.origin.git("checkout", "-q", "-B", "topic", "main")
     head = project.origin.commit(message, **SOFTER)
     project.origin.git("checkout", "-q", "main")
@@ -40,7 +40,7 @@ def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_tha
 ):
     github = project.github
     github.permissions.update(eve="write", fay="write", gil="write")
-    old = softened(project)
+    old = propose_softer_gate(project)
     github.add_review(7, "fay", "APPROVED", old)
     assert project.review_pull(old).code == 0
     assert (
@@ -101,7 +101,7 @@ def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_tha
 
 @pytest.mark.slow
 def test_whoever_asks_for_changes_and_may_write_stands_against_an_approval(project):
-    head = softened(project)
+    head = propose_softer_gate(project)
     project.github.add_review(7, "bob", "APPROVED", head)
     project.github.add_review(7, "dave", "CHANGES_REQUESTED", head)
     assert project.review_pull(head).code == 0
@@ -114,14 +114,14 @@ def test_whoever_asks_for_changes_and_may_write_stands_against_an_approval(proje
 
 @pytest.mark.slow
 def test_beyond_the_commits_that_github_lists_no_approval_counts(project):
-    head = softened(project)
+    head = propose_softer_gate(project)
     project.github.pulls[7].commits = [(f"{number:040x}", "zoe") for number in range(1, 251)]
     project.github.add_review(7, "bob", "APPROVED", head)
     assert project.review_pull(head).code == 4
     assert "No approval can count" in project.summary
 
 
-def overriding(
+def read_overrides(
     project: Project, head: str, *requests: tuple[str, str]
 ) -> tuple[list[str], list[str]]:
     """Who overrides which findings, by comments and their answers: what counts, and the notes about
@@ -178,4 +178,4 @@ def test_refused_overrides_are_told_once_and_not_beside_the_one_that_counts(
     head = project.branch("topic", **{"src/a.py": "y = 1\n"})
     project.pull(head)
     expected = (counting, [f"The override of {note}" for note in notes])
-    assert overriding(project, head, *requests) == expected
+    assert read_overrides(project, head, *requests) == expected

@@ -63,7 +63,7 @@ class Remote:
         checkout.git("checkout", "-q", "--detach", self.head)
         return checkout
 
-    def compared(
+    def compare_range(
         self,
         checkout: Repo,
         *,
@@ -96,7 +96,7 @@ def remote(tmp_path: Path, environ: dict[str, str]) -> Remote:
 @pytest.mark.parametrize("kind", ["pull_request", "pull_request_review"])
 @pytest.mark.parametrize("depth", [0, 1])
 def test_the_gate_is_read_at_the_base_branch_as_it_is_now(remote, kind, depth):
-    compared = remote.compared(remote.check_out(remote.head, depth=depth), kind=kind)
+    compared = remote.compare_range(remote.check_out(remote.head, depth=depth), kind=kind)
     assert (compared.before, compared.trusted) == (remote.opened_at, remote.main)
     assert remote.files(compared) == ["topic.py"]
 
@@ -105,7 +105,7 @@ def test_the_gate_is_read_at_the_base_branch_as_it_is_now(remote, kind, depth):
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_what_the_base_branch_brought_into_the_topic_is_not_the_pull_requests(remote, depth):
     checkout = remote.check_out(remote.merge_main(), depth=depth)
-    assert remote.files(remote.compared(checkout)) == ["topic.py"]
+    assert remote.files(remote.compare_range(checkout)) == ["topic.py"]
 
 
 @pytest.mark.slow
@@ -115,37 +115,37 @@ def test_a_conflict_that_was_resolved_is_the_pull_requests(remote):
     remote.origin.git("reset", "-q", "--hard", remote.main)
     arguments = ("-p", remote.head, "-p", remote.main, "-m", "Merge main")
     remote.head = remote.origin.git("commit-tree", f"{tree}^{{tree}}", *arguments)
-    compared = remote.compared(remote.check_out(remote.head))
+    compared = remote.compare_range(remote.check_out(remote.head))
     assert (compared.before, remote.files(compared)) == (remote.main, ["topic.py"])
 
 
 def test_a_base_branch_that_was_force_pushed_is_taken_as_it_is_now(remote):
     remote.origin.git("reset", "-q", "--hard", remote.opened_at)
     remote.main = remote.origin.commit("instead", **{"instead.py": "i = 1\n"})
-    assert remote.compared(remote.check_out(remote.head)).trusted == remote.main
+    assert remote.compare_range(remote.check_out(remote.head)).trusted == remote.main
 
 
 @pytest.mark.slow
 def test_what_is_left_of_the_base_branch_in_a_used_workspace_is_fetched_anew(remote):
     checkout = remote.check_out(remote.head)
     checkout.git("update-ref", "refs/remotes/origin/main", remote.opened_at)
-    assert remote.compared(checkout).trusted == remote.main
+    assert remote.compare_range(checkout).trusted == remote.main
     checkout.git("update-ref", "refs/remotes/origin/main", remote.opened_at)
-    assert remote.compared(checkout, base="main").trusted == remote.main
+    assert remote.compare_range(checkout, base="main").trusted == remote.main
 
 
 @pytest.mark.slow
 def test_a_pull_request_upon_another_branch_is_compared_with_that_branch(remote):
     remote.origin.git("checkout", "-q", "-b", "stacked", "topic")
     below, remote.head = remote.head, remote.origin.commit("stacked", **{"stacked.py": "s = 1\n"})
-    compared = remote.compared(remote.check_out(remote.head), branch="topic")
+    compared = remote.compare_range(remote.check_out(remote.head), branch="topic")
     assert (compared.trusted, remote.files(compared)) == (below, ["stacked.py"])
 
 
 def test_without_a_way_to_the_remote_what_the_checkout_has_of_the_branch_counts(remote):
     checkout = remote.check_out()
     remote.origin.path.rename(remote.place / "away")
-    compared = remote.compared(checkout)
+    compared = remote.compare_range(checkout)
     assert compared.trusted == remote.main
     assert "The base branch main could not be fetched, so this is against" in compared.notes[0]
 
@@ -157,7 +157,7 @@ def test_without_a_way_to_the_remote_githubs_merge_commit_says_where_the_branch_
     if stale:
         checkout.git("update-ref", "refs/remotes/origin/main", remote.opened_at)
     remote.origin.path.rename(remote.place / "away")
-    compared = remote.compared(checkout, merge=merge)
+    compared = remote.compare_range(checkout, merge=merge)
     assert (compared.before, compared.trusted) == (remote.opened_at, remote.main)
 
 
@@ -179,20 +179,20 @@ def test_if_nothing_says_where_the_base_branch_is_it_is_said_what_to_set(remote,
     with pytest.raises(
         UsageError, match=r"The base branch main is not in this checkout.*fetch-depth: 0"
     ):
-        remote.compared(checkout, merge=merge_commit)
+        remote.compare_range(checkout, merge=merge_commit)
 
 
 @pytest.mark.slow
 def test_after_the_merge_the_job_says_what_was_merged(remote):
     remote.origin.git("merge", "-q", "--no-ff", "-m", "Merge", "topic")
-    compared = remote.compared(remote.check_out(remote.head))
+    compared = remote.compare_range(remote.check_out(remote.head))
     assert (compared.before, remote.files(compared)) == (remote.opened_at, ["topic.py"])
 
 
 def test_a_clone_without_a_remote_has_only_the_events_commit(remote):
     checkout = remote.check_out()
     checkout.git("remote", "remove", "origin")
-    assert remote.compared(checkout).trusted == remote.opened_at
+    assert remote.compare_range(checkout).trusted == remote.opened_at
 
 
 def test_a_merge_group_is_compared_with_the_commit_that_the_queue_names(remote):

@@ -91,13 +91,15 @@ def head(project) -> str:
     return head
 
 
-def findings(project: Project) -> list[str]:
+def posted_fingerprints(project: Project) -> list[str]:
     state = read_comment_state(project.ours[0])
     assert state is not None
     return [finding.fingerprint for finding in state.findings]
 
 
-def obeyed(project: Project, comment: Comment | None, body: str = "", number: int = 0) -> str:
+def run_comment_job(
+    project: Project, comment: Comment | None, body: str = "", number: int = 0
+) -> str:
     """Run the job of this comment; its log."""
     number = number or (comment.number if comment else 7)
     event = events.issue_comment(
@@ -112,20 +114,20 @@ def obeyed(project: Project, comment: Comment | None, body: str = "", number: in
     return "".join(log)
 
 
-def answered(project: Project, author: str, body: str) -> str:
+def ask_by_comment(project: Project, author: str, body: str) -> str:
     """Say this, run its job; the answer, "" if there is none."""
     before = len(project.ours)
-    obeyed(project, project.github.add_comment(7, author, body))
+    run_comment_job(project, project.github.add_comment(7, author, body))
     return project.ours[-1] if len(project.ours) > before else ""
 
 
 @pytest.mark.slow
 def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(project, head):
-    first, second = findings(project)
+    first, second = posted_fingerprints(project)
     override = project.github.add_comment(
         7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b> | gone\nthanks"
     )
-    obeyed(project, override)
+    run_comment_job(project, override)
     answer = project.ours[-1]
     assert project.github.reactions == [(override.id, "github-actions[bot]", "eyes")]
     reaction_flags = [
@@ -176,7 +178,7 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(proje
         ).code
         == 0
     )
-    assert "run 4711" in answered(project, "ada", "/vibe-gate review")
+    assert "run 4711" in ask_by_comment(project, "ada", "/vibe-gate review")
     # A look at the comment, its author and the change decides each time.
     project.github.permissions["bob"] = "triage"
     assert project.review_pull(head).code == 1
@@ -214,7 +216,7 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(proje
 def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_command_nothing(
     project, head
 ):
-    name = findings(project)[0]
+    name = posted_fingerprints(project)[0]
     github, wish = project.github, f"/vibe-gate override {name} fine"
     github.add_pull(8, state="closed")
     github.add_pull(9)
@@ -227,22 +229,23 @@ def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_com
         return comment
 
     refused: list[Callable[[], str]] = [
-        lambda: obeyed(project, by("eve")),
-        lambda: obeyed(project, by("tim")),
-        lambda: obeyed(project, by("mallory")),
-        lambda: obeyed(project, by("bob", number=8)),
-        lambda: obeyed(project, by("bob", number=10)),
+        lambda: run_comment_job(project, by("eve")),
+        lambda: run_comment_job(project, by("tim")),
+        lambda: run_comment_job(project, by("mallory")),
+        lambda: run_comment_job(project, by("bob", number=8)),
+        lambda: run_comment_job(project, by("bob", number=10)),
     ]
     ignored: list[Callable[[], str]] = [
-        lambda: obeyed(project, by(None)),
-        lambda: obeyed(project, by("helpful[bot]")),
-        lambda: obeyed(project, by("github-actions[bot]")),
-        lambda: obeyed(project, by("bob", via="agent[bot]")),
-        lambda: obeyed(project, by("bob", updated="2027-01-01T00:00:00Z")),
-        lambda: obeyed(project, by("bob"), body="/vibe-gate review"),  # edited within the second
-        lambda: obeyed(project, by("bob", "lgtm")),
-        lambda: obeyed(project, by("bob", number=9), number=7),
-        lambda: obeyed(project, None),
+        lambda: run_comment_job(project, by(None)),
+        lambda: run_comment_job(project, by("helpful[bot]")),
+        lambda: run_comment_job(project, by("github-actions[bot]")),
+        lambda: run_comment_job(project, by("bob", via="agent[bot]")),
+        lambda: run_comment_job(project, by("bob", updated="2027-01-01T00:00:00Z")),
+        # Edited within the second.
+        lambda: run_comment_job(project, by("bob"), body="/vibe-gate review"),
+        lambda: run_comment_job(project, by("bob", "lgtm")),
+        lambda: run_comment_job(project, by("bob", number=9), number=7),
+        lambda: run_comment_job(project, None),
     ]
     before, bodies = github.writes, list(project.ours)
     for ask in (*refused, *ignored):
@@ -255,7 +258,7 @@ def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_com
 
 @pytest.mark.slow
 def test_a_record_without_a_writers_comment_is_worth_nothing(project, head):
-    name = findings(project)[0]
+    name = posted_fingerprints(project)[0]
     override = project.github.add_comment(7, "eve", f"/vibe-gate override {name} fine")
     for author, comment in (
         ("github-actions[bot]", override.id),
@@ -271,7 +274,7 @@ def test_a_record_without_a_writers_comment_is_worth_nothing(project, head):
 
 @pytest.mark.slow
 def test_an_answer_says_what_is_wrong_and_records_nothing(project, head):
-    name, run = findings(project)[0], project.github.actions_runs[0]
+    name, run = posted_fingerprints(project)[0], project.github.actions_runs[0]
     project.github.pulls[7].fork = True  # whose the head is makes no difference here
     sentences = {
         (
@@ -287,23 +290,23 @@ def test_an_answer_says_what_is_wrong_and_records_nothing(project, head):
         ("bob", ""): "| `/vibe-gate explain FINDING` | answers with its quoted lines, its votes",
     }
     for (author, words), sentence in sentences.items():
-        assert sentence in answered(project, author, f"/vibe-gate {words}")
+        assert sentence in ask_by_comment(project, author, f"/vibe-gate {words}")
     run.event = "workflow_dispatch"
-    assert "is not about" in answered(project, "bob", "/vibe-gate review")
+    assert "is not about" in ask_by_comment(project, "bob", "/vibe-gate review")
     run.event, run.status = "pull_request", "in_progress"
-    assert "still running" in answered(project, "bob", "/vibe-gate review")
+    assert "still running" in ask_by_comment(project, "bob", "/vibe-gate review")
     project.github.fail("GET", "/repos/{owner}/{repo}/actions/runs/{run_id}", 403)
-    assert "could not be run again; re-run its job by hand." in answered(
+    assert "could not be run again; re-run its job by hand." in ask_by_comment(
         project, "ada", "/vibe-gate review"
     )
     # What the writer saw is not what stands there by now.
     override = project.github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
     project.github.comments[0].updated = project.github.now()
-    obeyed(project, override)
+    run_comment_job(project, override)
     assert "changed after yours" in project.ours[-1]
     project.pull(project.push("topic", **{"src/b.py": "y = 1\n"}))
     for words in (f"override {name} fine", "review"):
-        assert "has not reviewed" in answered(project, "bob", f"/vibe-gate {words}")
+        assert "has not reviewed" in ask_by_comment(project, "bob", f"/vibe-gate {words}")
     assert run.again == 0
     assert not any(f"{head} {name}" in body for body in project.ours)
 
@@ -312,18 +315,18 @@ def test_an_answer_says_what_is_wrong_and_records_nothing(project, head):
 def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_is_not(
     project, head
 ):
-    first, second = findings(project)
+    first, second = posted_fingerprints(project)
     github, (line, other) = project.github, project.github.review_comments
     assert "👍 right · 👎 wrong" in line.body
     wrong_comment = github.add_comment(
         7, "bob", f"/vibe-gate wrong {first[:8]} the caller | checks it"
     )
-    obeyed(project, wrong_comment)
+    run_comment_job(project, wrong_comment)
     assert "`@bob` says that 1 finding is wrong: the caller `|` checks it" in project.ours[
         -1
     ].replace("\\", "")
-    assert "has no finding" in answered(project, "bob", "/vibe-gate right beef")
-    obeyed(project, github.add_comment(7, "eve", f"/vibe-gate right {first}"))
+    assert "has no finding" in ask_by_comment(project, "bob", "/vibe-gate right beef")
+    run_comment_job(project, github.add_comment(7, "eve", f"/vibe-gate right {first}"))
     assert [content for _, _, content in github.reactions] == ["eyes", "eyes", "-1"]
     assert github.actions_runs[0].again == 0
     for author, comment, content in (
@@ -395,12 +398,14 @@ def test_a_finding_is_explained_by_its_quotation_and_votes_and_no_model_is_asked
                 "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY,
             }
             assert project.review_pull(head, **variables).code == 1
-        answer = answered(project, "bob", f"/vibe-gate explain {findings(project)[0][:6]}")
+        answer = ask_by_comment(
+            project, "bob", f"/vibe-gate explain {posted_fingerprints(project)[0][:6]}"
+        )
         assert "src/load.py:4" in answer
         assert "Quoted from the change:" in answer and "except" in answer
         assert (
             "- fail: The error is dropped." in answer and answer.count("The error is dropped.") == 1
         )
-        assert f"/vibe-gate override {findings(project)[0][:8]} REASON" in answer
-        assert f"/vibe-gate wrong {findings(project)[0][:8]} REASON" in answer
+        assert f"/vibe-gate override {posted_fingerprints(project)[0][:8]} REASON" in answer
+        assert f"/vibe-gate wrong {posted_fingerprints(project)[0][:8]} REASON" in answer
         assert github.actions_runs == []

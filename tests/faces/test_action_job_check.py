@@ -40,7 +40,7 @@ must = true
 """
 
 
-def ran(
+def run_pull_job(
     project: Project,
     head: str,
     name: str = "pull_request",
@@ -73,16 +73,16 @@ def head(project: Project) -> str:
 def test_a_check_run_is_in_progress_until_the_job_completes_it_and_a_look_because_of_a_review_begins_none(
     project, head
 ):
-    assert ran(project, head)[0] == 0
+    assert run_pull_job(project, head)[0] == 0
     assert check_requests(project) == ["POST", "PATCH"]
     [check] = project.github.check_runs
     assert (check.sent["status"], check.sent["conclusion"]) == ("completed", "success")
-    ran(project, head, "pull_request_review")
+    run_pull_job(project, head, "pull_request_review")
     assert (
         check_requests(project)[2] == "POST" and len(project.github.check_runs) == 2
     )  # at once with its conclusion
     project.github.fail("POST", "/repos/{owner}/{repo}/check-runs", 502)
-    assert ran(project, head)[0] == 0
+    assert run_pull_job(project, head)[0] == 0
     assert project.github.check_runs[-1].sent["conclusion"] == "success"
 
 
@@ -121,11 +121,13 @@ def test_a_cancelled_job_completes_its_check_run(tmp_path, environ, github, numb
 
 @pytest.mark.slow
 def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(project, head):
-    assert ran(project, head)[0] == 0
+    assert run_pull_job(project, head)[0] == 0
     assert project.ours[0].splitlines()[1].startswith("### vibe-gate: PASS")
     later = project.push("topic", **{"src/a.py": todos(1)})
     project.pull(later)
-    code, log = ran(project, later, VIBE_GATE_INPUT_MODE="strict", VIBE_GATE_INPUT_ARTIFACT="all")
+    code, log = run_pull_job(
+        project, later, VIBE_GATE_INPUT_MODE="strict", VIBE_GATE_INPUT_ARTIFACT="all"
+    )
     assert code == 2 and "::warning::" not in log
     [comment] = project.ours
     assert comment.splitlines()[1].startswith("### vibe-gate: NOT REVIEWED")
@@ -141,7 +143,7 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(projec
     # The round goes on from the last verdict.
     state = read_comment_state(comment)
     assert state is not None and (state.number, state.head) == (1, head)
-    assert ran(project, later)[0] == 1
+    assert run_pull_job(project, later)[0] == 1
     assert "Round 2: 1 new" in project.ours[0]
 
 
@@ -149,32 +151,32 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(projec
 def test_a_gate_that_cannot_be_read_is_said_on_the_commit_and_by_the_check_run_that_was_begun(
     project, head
 ):
-    assert ran(project, head)[0] == 0
+    assert run_pull_job(project, head)[0] == 0
     head = project.push("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrik = ["quality"]\n'})
     project.pull(head)
-    code, log = ran(project, head)
+    code, log = run_pull_job(project, head)
     assert code == 2 and "rubrik" in log
     assert check_requests(project) == ["POST", "PATCH"] * 2
     assert "rubrik" in project.ours[0] and "PASS" not in project.ours[0]
     # A look because of a review, and a job that a newer push has replaced, leave the comment alone.
     bodies = list(project.ours)
-    assert ran(project, head, "pull_request_review", VIBE_GATE_INPUT_MODE="x")[0] == 2
+    assert run_pull_job(project, head, "pull_request_review", VIBE_GATE_INPUT_MODE="x")[0] == 2
     project.pull(project.push("topic", **{"src/b.py": "y = 3\n"}))
-    assert ran(project, head, VIBE_GATE_INPUT_MODE="x")[0] == 2
+    assert run_pull_job(project, head, VIBE_GATE_INPUT_MODE="x")[0] == 2
     assert project.ours == bodies
     project.github.fail("*", "*", 403, times=None)
     assert (
         "::warning::vibe-gate: The comment could not be posted: "
-        in ran(project, head, VIBE_GATE_INPUT_MODE="x")[1]
+        in run_pull_job(project, head, VIBE_GATE_INPUT_MODE="x")[1]
     )
 
 
 KEYED = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
 
 
-def drafted(project: Project, head: str, **variables: str) -> tuple[int, str]:
+def run_draft_job(project: Project, head: str, **variables: str) -> tuple[int, str]:
     """Run the job of this draft; its exit code and log."""
-    return ran(project, head, draft=True, **variables)
+    return run_pull_job(project, head, draft=True, **variables)
 
 
 @pytest.mark.slow
@@ -184,7 +186,7 @@ def test_a_draft_gets_its_checks_and_is_red_while_questions_wait_and_is_reviewed
     project = make_project(tmp_path, environ, github, RUBRIC + "[[" + FORBIDDEN.partition("[[")[2])
     head = project.branch("topic", **{"src/load.py": SWALLOWS})
     project.pull(head, draft=True)
-    code, log = drafted(project, head, **KEYED)
+    code, log = run_draft_job(project, head, **KEYED)
     assert code == 3 and "NOT REVIEWED" in log
     assert "The pull request is a draft. 2 judge questions have no answer." in project.ours[0]
     assert "**Next:** mark the pull request as ready for review" in project.ours[0]
@@ -192,24 +194,24 @@ def test_a_draft_gets_its_checks_and_is_red_while_questions_wait_and_is_reviewed
     assert project.github.check_runs[-1].sent["conclusion"] == "failure"
     # A job that is run again has the event of the draft; GitHub says that it is none any more.
     github.pulls[7].draft = False
-    assert drafted(project, head)[0] == 3
+    assert run_draft_job(project, head)[0] == 3
     assert "No API key. 2 judge questions have no answer." in project.ours[0]
     bad = project.push("topic", **{"src/a.py": todos(1)})
     project.pull(bad, draft=True)
-    assert drafted(project, bad, **KEYED)[0] == 1
+    assert run_draft_job(project, bad, **KEYED)[0] == 1
     assert "draft" not in project.ours[0].split("<details>")[0]
 
 
 @pytest.mark.slow
 def test_a_draft_whose_gate_asks_no_judge_has_its_whole_review(project, head):
     project.github.pulls[7].draft = True
-    assert drafted(project, head)[0] == 0
+    assert run_draft_job(project, head)[0] == 0
 
 
 @pytest.mark.slow
 def test_a_draft_that_is_left_alone_is_red_and_no_earlier_pass_stays(project, head):
     project.github.pulls[7].draft = True
-    code, log = drafted(project, head, VIBE_GATE_INPUT_DRAFTS="skip")
+    code, log = run_draft_job(project, head, VIBE_GATE_INPUT_DRAFTS="skip")
     assert (
         code == 3 and "::error title=vibe-gate::NOT REVIEWED. The pull request is a draft; " in log
     )
@@ -219,12 +221,13 @@ def test_a_draft_that_is_left_alone_is_red_and_no_earlier_pass_stays(project, he
     )
     assert (project.ours, project.outputs["verdict"]) == ([], "inconclusive")
     assert (
-        drafted(project, head, VIBE_GATE_INPUT_DRAFTS="skip", VIBE_GATE_INPUT_MODE="warn")[0] == 0
+        run_draft_job(project, head, VIBE_GATE_INPUT_DRAFTS="skip", VIBE_GATE_INPUT_MODE="warn")[0]
+        == 0
     )
     assert project.github.check_runs[-1].sent["conclusion"] == "neutral"
-    assert ran(project, head)[0] == 0 and "PASS" in project.ours[0]
+    assert run_pull_job(project, head)[0] == 0 and "PASS" in project.ours[0]
     # An agent's workflow asks a model, and checks alone are not its verdict.
-    assert drafted(project, head, VIBE_GATE_INPUT_WORKFLOW="fix-it")[0] == 3
+    assert run_draft_job(project, head, VIBE_GATE_INPUT_WORKFLOW="fix-it")[0] == 3
     assert (
         "PASS" not in project.ours[0]
         and "the workflow fix-it runs when it is ready." in project.ours[0]

@@ -9,7 +9,7 @@ from repos import RUBRIC
 from wire import KEY, answer, answering, costing
 
 
-def edited(project: Project, old: str, new: str) -> str:
+def propose_rubric(project: Project, old: str, new: str) -> str:
     """A pull request that edits the rubric."""
     head = project.branch(
         "rubric", **{".vibe-gate/rubrics/quality.toml": FORBIDDEN.replace(old, new)}
@@ -43,7 +43,7 @@ def review(project: Project, head: str, **inputs: str) -> str:
 def test_the_comment_shows_above_the_approval_what_the_new_rubric_would_have_said_of_earlier_runs(
     history,
 ):
-    head = edited(history, 'pattern = "TODO"', 'pattern = "x = 2$"')
+    head = propose_rubric(history, 'pattern = "TODO"', 'pattern = "x = 2$"')
     comment = review(history, head, VIBE_GATE_INPUT_REPLAY_FROM=str(history.place), depth=1)
     assert "NEEDS APPROVAL" in comment
     opening, _, next_steps = comment.partition("**Next:**")
@@ -58,7 +58,7 @@ def test_the_comment_shows_above_the_approval_what_the_new_rubric_would_have_sai
 
 @pytest.mark.slow
 def test_nothing_is_replayed_where_no_rubric_changes_or_no_run_is_there(history):
-    comment = review(history, edited(history, "TODO", "FIXME"))
+    comment = review(history, propose_rubric(history, "TODO", "FIXME"))
     assert "No earlier run is stored here" in comment
     head = history.branch("code", **{"src/b.py": "y = 1\n"})
     history.pull(head, 9)
@@ -71,7 +71,9 @@ def test_nothing_is_replayed_where_no_rubric_changes_or_no_run_is_there(history)
 def test_archives_that_are_no_bundles_are_refused_and_the_verdict_stays(history):
     (history.place / "a.tar.xz").write_bytes(b"no archive")
     comment = review(
-        history, edited(history, "TODO", "FIXME"), VIBE_GATE_INPUT_REPLAY_FROM=str(history.place)
+        history,
+        propose_rubric(history, "TODO", "FIXME"),
+        VIBE_GATE_INPUT_REPLAY_FROM=str(history.place),
     )
     assert "of the last 2 runs: " in comment
     assert "1 archive refused, the first: The archive is refused" in comment
@@ -101,7 +103,7 @@ def test_the_earlier_runs_come_from_the_store_that_the_team_shares(project, tmp_
     head = project.branch("todo", **{"src/a.py": "x = 2  # TODO\n"})
     project.pull(head, 1)
     project.review_pull(head, number=1, **key)
-    comment = review(project, edited(project, "TODO", "FIXME"), **key)
+    comment = review(project, propose_rubric(project, "TODO", "FIXME"), **key)
     assert (
         "of the last 1 run: Would have blocked 0 of 1, would no longer block 1; $0.00." in comment
     )

@@ -42,7 +42,7 @@ PROMPT = "rename the marvellous function total to sum_up and nothing besides"
 LINE = {"path": "src/b.py", "line": 1, "quote": "y = 2", "side": "after"}
 
 
-def shared(project: Project, head: str, text: str = PROMPT) -> None:
+def share_prompt(project: Project, head: str, text: str = PROMPT) -> None:
     """Have the origin's notes say that this was asked for the commit."""
     prompt = {"turn": 1, "at": "2026-11-27T10:00:00Z", "text": text}
     line = {
@@ -69,7 +69,7 @@ def test_notes_of_the_commits_are_shown_to_the_judge_where_the_base_says_so_and_
     # What the change itself says of sharing counts for nothing.
     head = project.branch("topic", **{"src/b.py": "y = 2\n"})
     project.pull(head)
-    shared(project, head)
+    share_prompt(project, head)
     github.add_closed_issue(7, 12, "Rename total", "It is named badly.")
     reason = f"Nobody asked for it; the request says: {PROMPT}."
     fail = answer_to(

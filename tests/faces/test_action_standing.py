@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command import Done
+from command import CommandResult
 from contract.github import LoopbackGitHub
 from faces import events
 from faces.jobs import FIX, FIXER, GATE, Project, make_project, todos
@@ -55,7 +55,7 @@ class Jobs:
 
     def job(
         self, event: str = "pull_request", key: str = KEY, fork: bool = False, **variables: str
-    ) -> Done:
+    ) -> CommandResult:
         payload = events.pull_request(self.project.main(), self.head, fork=fork)
         environ = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key, **ALONE, **variables}
         environ |= {} if fork else {"ANTHROPIC_BASE_URL": self.url}

@@ -38,7 +38,7 @@ def small(tmp_path: Path) -> Path:
     return install / "step.sh"
 
 
-def planted(folder: Path, name: str, says: Path) -> None:
+def plant_program(folder: Path, name: str, says: Path) -> None:
     """A program in the checkout that leaves a mark when it is run."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\ntouch {says}\nexit 0\n")
@@ -168,7 +168,7 @@ def test_a_cached_wheel_with_other_bytes_is_said_and_fetched_anew(built, small, 
 def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
     checkout, mark = tmp_path / "checkout", tmp_path / "ran"
     for name in ("python3", "python", "python3.14", "sha256sum", "cut", "dirname"):
-        planted(checkout / "bin", name, mark)
+        plant_program(checkout / "bin", name, mark)
     (checkout / "to-itself").symlink_to(checkout / "bin")
     (tmp_path / "way-in").symlink_to(checkout / "bin")
     (checkout / ".python-version").write_text("9.9.9\n")

@@ -62,7 +62,7 @@ class Project:
         return {"action": "synchronize", "number": 7, "pull_request": pull, "repository": ours}
 
 
-def proposed(
+def propose_change(
     place: Path, environ: Mapping[str, str], rubric: str = RUBRIC, **files: str
 ) -> Project:
     """A gated project, a topic branch that writes these files, and a checkout of both merged."""
@@ -91,15 +91,15 @@ def runner(tmp_path: Path, built: Path, environ: dict[str, str]) -> Runner:
 
 @pytest.fixture
 def swallowing(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return proposed(tmp_path, environ, **{"src/load.py": SWALLOWS})
+    return propose_change(tmp_path, environ, **{"src/load.py": SWALLOWS})
 
 
-def pull_on(github: LoopbackGitHub, project: Project, **fields: Any) -> None:
+def open_pull(github: LoopbackGitHub, project: Project, **fields: Any) -> None:
     diff = project.checkout.git("diff", f"{project.base}...{project.head}")
     github.add_pull(7, base_sha=project.base, head_sha=project.head, diff=diff, **fields)
 
 
-def reviewed(
+def run_example(
     runner: Runner,
     project: Project,
     github: LoopbackGitHub,
@@ -132,8 +132,8 @@ def summary_of(job: Job) -> dict[str, Any]:
 
 def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
     with loopback_github() as github:
-        pull_on(github, swallowing)
-        job = reviewed(runner, swallowing, github, "simple.yml", model=FAILS)
+        open_pull(github, swallowing)
+        job = run_example(runner, swallowing, github, "simple.yml", model=FAILS)
         assert job.code == 1, job.log
         assert "exit status 1" in job.log, job.log
         (comment,) = github.comments
@@ -164,7 +164,7 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
             answers["key"].startswith("vibe-gate-answers-")
             and answers["key"] == job.inputs_of("save")[-1]["key"]
         )
-        second_job = reviewed(runner, swallowing, github, "simple.yml", model=PASSES)
+        second_job = run_example(runner, swallowing, github, "simple.yml", model=PASSES)
         assert (second_job.code, float(second_job.outputs["cost-usd"])) == (1, 0), (
             "the first job's answer is not paid again"
         )
@@ -172,8 +172,8 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
 
 def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing):
     with loopback_github() as github:
-        pull_on(github, swallowing)
-        job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS, cached=True)
+        open_pull(github, swallowing)
+        job = run_example(runner, swallowing, github, "strict.yml", model=FAILS, cached=True)
         assert job.code == 1, job.log
         assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 4)], job.log
     (sarif,) = job.inputs_of("upload-sarif")
@@ -187,7 +187,7 @@ def test_without_a_cache_packages_are_fetched_and_an_index_with_other_bytes_inst
     index = wheel(tmp_path / "index", built, b"\0").parent
     with loopback_github() as github:
         variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
-        job = reviewed(runner, swallowing, github, "strict.yml", **variables)
+        job = run_example(runner, swallowing, github, "strict.yml", **variables)
         assert github.writes == 0
     assert job.code == 1, job.log
     assert "The locked packages could not be installed" in job.log
@@ -199,12 +199,12 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
     runner, swallowing
 ):
     with loopback_github() as github:
-        pull_on(github, swallowing, fork=True, author="eve")
+        open_pull(github, swallowing, fork=True, author="eve")
         token = "ghs_ofaforkwhichmayonlyread"
         github.tokens[token] = "github-actions[bot]"
         github.read_only.add(token)
         payload = swallowing.event(fork=True)
-        first = reviewed(
+        first = run_example(
             runner, swallowing, github, "fork-safe-1-review.yml", payload=payload, token=token
         )
         assert first.code != 0, first.log
@@ -212,7 +212,7 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
         assert first.outputs["verdict"] in ("inconclusive", "error")
         assert summary_of(first)["exit_code"] == 3
 
-        second = posted(runner, swallowing, github)
+        second = run_posting_example(runner, swallowing, github)
         assert second.code == 0, second.log
         (comment,) = github.comments
         assert "not reviewed" in comment.body.lower() or "inconclusive" in comment.body.lower()
@@ -226,7 +226,7 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
             .replace('"inconclusive"', '"pass"')
             .replace('"exit_code":3', '"exit_code":0')
         )
-        forged = posted(runner, swallowing, github)
+        forged = run_posting_example(runner, swallowing, github)
         assert forged.code == 0, forged.log
         assert {use["key"][:23] for use in forged.inputs_of("restore")} == {
             "vibe-gate-checks-Linux-"
@@ -240,11 +240,11 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
 def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_or_a_key(
     runner, tmp_path, environ
 ):
-    project = proposed(tmp_path, environ, rubric=FORBIDDEN, **{"src/load.py": "# TODO\n"})
+    project = propose_change(tmp_path, environ, rubric=FORBIDDEN, **{"src/load.py": "# TODO\n"})
     with loopback_github() as github:
         github.permissions.update(bob="write")
-        pull_on(github, project)
-        assert reviewed(runner, project, github, "simple.yml").code == 1
+        open_pull(github, project)
+        assert run_example(runner, project, github, "simple.yml").code == 1
         run = github.add_actions_run(project.head, 1)
         state = read_comment_state(github.comments[0].body)
         override = github.add_comment(
@@ -252,7 +252,7 @@ def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_
         )
         for body, reruns in (("thanks for /vibe-gate", 0), (override.body, 1)):
             payload = events.issue_comment(override.id, body)
-            job = reviewed(
+            job = run_example(
                 runner, project, github, "commands.yml", event="issue_comment", payload=payload
             )
             assert (job.code, run.again) == (0, reruns), job.log
@@ -260,7 +260,7 @@ def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_
         assert len(job.inputs_of("upload-artifact")) == 1  # of the review
 
 
-def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
+def run_posting_example(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
     """The second workflow of the two, on the default branch, about what the first one uploaded."""
     origin = project.checkout.git("remote", "get-url", "origin")
     place = runner.place / f"default-branch-{len(list(runner.place.iterdir()))}"
@@ -287,7 +287,7 @@ def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
 def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
     mark = tmp_path / "ran"
     python = f"open({str(mark)!r}, 'w')\n"
-    project = proposed(
+    project = propose_change(
         tmp_path,
         environ,
         **{
@@ -314,7 +314,7 @@ def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
     )
     project.checkout.write(".github/workflows/hostile.yml", workflow)
     with loopback_github() as github, answering(PASSES) as model:
-        pull_on(github, project)
+        open_pull(github, project)
         environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
         environ |= {"ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": KEY}
         path = ".github/workflows/hostile.yml"
@@ -365,10 +365,10 @@ def test_tests_of_a_change_get_neither_key_nor_verdict_and_leave_nobody_behind(
     """The base's gate runs the change's own tests; these try to take the gate over."""
     place = f"RUNNER = {str(tmp_path / 'runner')!r}  # with the Action, its environment, GITHUB_OUTPUT\n"
     files = {"src/load.py": "# TODO\n", "tests/run.py": place + TAKES_OVER}
-    project = proposed(tmp_path, environ, rubric=TESTED, **files)
+    project = propose_change(tmp_path, environ, rubric=TESTED, **files)
     with loopback_github() as github:
-        pull_on(github, project)
-        job = reviewed(runner, project, github, "simple.yml", model=PASSES)
+        open_pull(github, project)
+        job = run_example(runner, project, github, "simple.yml", model=PASSES)
         (check,) = github.check_runs
     assert check.sent["conclusion"] == "failure"
     assert job.code == 1, job.log

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START, Ended, summary_of
-from command import Done, on_a_terminal, vibe_gate
+from command import CommandResult, on_a_terminal, vibe_gate
 from msgspec.structs import replace
 from program import ROOT, git
-from recorded import Kind, begun, recorded
+from recorded import Kind, begun, record_run
 from summaries import criterion, open_question
 
 from vibe_gate.domain.cause import NoJudge
@@ -43,7 +43,7 @@ def head(repo: Path, revision: str = "HEAD") -> str:
     return git(repo, "rev-parse", revision)
 
 
-def reviewed(repo: Path, at: datetime = START, revision: str = "HEAD", **ids: str) -> str:
+def record_review(repo: Path, at: datetime = START, revision: str = "HEAD", **ids: str) -> str:
     """A run about a commit, with the ids that a review of it would record."""
     patch = git(repo, "show", "--format=", "--no-ext-diff", revision)
     patch_id_result = subprocess.run(
@@ -59,10 +59,10 @@ def reviewed(repo: Path, at: datetime = START, revision: str = "HEAD", **ids: st
         "patch_id": patch_id,
         "range_patch_id": patch_id,
     }
-    return recorded(repo, at, Kind(key=head(repo, revision), ids={**default_ids, **ids}))
+    return record_run(repo, at, Kind(key=head(repo, revision), ids={**default_ids, **ids}))
 
 
-def edited(repo: Path, text: str, message: str = "edit") -> None:
+def commit_edit(repo: Path, text: str, message: str = "edit") -> None:
     (repo / "a.txt").write_text(text)
     git(repo, "commit", "-q", "-a", "-m", message)
 
@@ -78,11 +78,11 @@ def test_before_the_first_run_it_says_so(bundles, repo):
 
 
 def test_a_line_a_run_the_newest_first(bundles, repo):
-    first = recorded(repo, START, Kind(agent=True, outcome="fail", rubrics=("quality", "safety")))
-    second = recorded(repo, START + HOUR, Kind(files=("a", "b")))
+    first = record_run(repo, START, Kind(agent=True, outcome="fail", rubrics=("quality", "safety")))
+    second = record_run(repo, START + HOUR, Kind(files=("a", "b")))
     question = open_question("types", NoJudge(), "not_applicable")
-    third = recorded(repo, START + 2 * HOUR, Kind(criteria=(criterion(), question)))
-    fourth = recorded(repo, START + 3 * HOUR, Kind(criteria=(question,)))
+    third = record_run(repo, START + 2 * HOUR, Kind(criteria=(criterion(), question)))
+    fourth = record_run(repo, START + 3 * HOUR, Kind(criteria=(question,)))
     (repo / "sub").mkdir()
     result = bundles(repo / "sub", "list")
     assert (result.returncode, result.stderr) == (0, "")
@@ -96,8 +96,8 @@ def test_a_line_a_run_the_newest_first(bundles, repo):
 
 def test_a_secret_in_a_commits_title_is_not_listed(bundles, repo):
     secret = "gh" + "p_" + 9 * "a1B2"
-    edited(repo, "more\n", f"Use {secret}")
-    recorded(repo, START, Kind(key=head(repo)))
+    commit_edit(repo, "more\n", f"Use {secret}")
+    record_run(repo, START, Kind(key=head(repo)))
     listed = bundles(repo, "list").stdout
     assert ("Use [redacted" in listed, secret in listed) == (True, False)
 
@@ -105,21 +105,21 @@ def test_a_secret_in_a_commits_title_is_not_listed(bundles, repo):
 @pytest.mark.slow
 def test_a_tree_that_was_committed_has_its_commits_title(bundles, repo):
     for tree in (head(repo, "HEAD^{tree}"), "b" * 40):
-        recorded(repo, START, Kind(key=f"tree-{tree}", ids={"after": tree}))
-    edited(repo, "later\n", "Later")
+        record_run(repo, START, Kind(key=f"tree-{tree}", ids={"after": tree}))
+    commit_edit(repo, "later\n", "Later")
     listed = bundles(repo, "list").stdout.splitlines()
     title = git(repo, "log", "-1", "--format=%s", "HEAD~1")
     assert sorted(line.rpartition("  ")[2] for line in listed) == sorted([title, "(uncommitted)"])
     assert "(uncommitted)" not in bundles(repo, "show", "HEAD~1").stdout
     git(repo, "reset", "-q", "--hard", "HEAD~1")
-    recorded(repo, START, Kind(key=f"tree-{head(repo, 'ORIG_HEAD^{tree}')}"))
+    record_run(repo, START, Kind(key=f"tree-{head(repo, 'ORIG_HEAD^{tree}')}"))
     assert "  Later" in bundles(repo, "list").stdout  # rewritten, as by a rebase
 
 
 @pytest.mark.slow
 def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ):
     begun(repo, START + HOUR).abandon("stopped")
-    run_id = recorded(repo, START, Kind(files=tuple(map(str, range(12)))))
+    run_id = record_run(repo, START, Kind(files=tuple(map(str, range(12)))))
     _, coloured = on_a_terminal(repo, environ, "bundles", "list")
     assert "  \x1b[32mpass\x1b[0m" in coloured and "  \x1b[33mincomplete\x1b[0m" in coloured
     environ = {**environ, "NO_COLOR": "1"}
@@ -167,7 +167,7 @@ def test_an_unsealed_run_has_no_outcome(bundles, repo):
 
 
 def test_the_document_of_a_list(bundles, repo):
-    run_id = recorded(
+    run_id = record_run(
         repo, START, Kind(files=("a.py", '"caf\\351"'), binaries=("logo.png",), agent=True)
     )
     (run,) = bundles(repo, "list", "--json").json["bundles"]
@@ -213,13 +213,13 @@ FILTERS = [
 @pytest.mark.slow
 def test_the_filters(bundles, repo):
     runs = {
-        recorded(repo, START, Kind(files=("README.md",), agent=True)): "a",
-        recorded(
+        record_run(repo, START, Kind(files=("README.md",), agent=True)): "a",
+        record_run(
             repo,
             START + HOUR,
             Kind(outcome="fail", files=("src/x.py",), rubrics=("quality", "payments")),
         ): "b",
-        recorded(repo, START + 24 * HOUR, Kind(files=("src/y.py",))): "c",
+        record_run(repo, START + 24 * HOUR, Kind(files=("src/y.py",))): "c",
     }
     for options, expected in FILTERS:
         entries = bundles(repo, "list", *options, "--json").json["bundles"]
@@ -231,23 +231,23 @@ WRONG = ("--limit=0", "--limit=x", "--limit=²", f"--limit={'9' * 5000}", "--sin
 
 
 def test_what_cannot_be_understood_is_a_usage_error(bundles, repo):
-    recorded(repo)
+    record_run(repo)
     for option in WRONG:
         result = bundles(repo, "list", *option.split(" "))
         assert (result.returncode, result.stdout) == (2, ""), option
         assert result.stderr.startswith("vibe-gate: ")
 
 
-def plant(repo: Path, text: str) -> None:
+def plant_run(repo: Path, text: str) -> None:
     """A sealed run whose summary somebody changed: a list compares no digests."""
-    run_id = recorded(repo, START, Kind(files=("planted",), workflow="planted", outcome="fail"))
+    run_id = record_run(repo, START, Kind(files=("planted",), workflow="planted", outcome="fail"))
     summary = next((repo / STORE).glob(f"*/{run_id}/summary.json"))
     summary.write_text(summary.read_text().replace('"planted"', json.dumps(text)))
 
 
 def test_what_a_hostile_bundle_says_is_shown_with_escapes(bundles, repo):
     evil = "\x1b[2Jpass\u202e\u200b\n"
-    plant(repo, evil)
+    plant_run(repo, evil)
     for _ in range(2):  # from the bundle, then from the index
         result = bundles(repo, "list")
         assert (
@@ -267,7 +267,7 @@ def test_what_a_hostile_bundle_says_is_shown_with_escapes(bundles, repo):
 
 
 def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_the_list_prints(bundles, repo):
-    plant(repo, "##[add-mask]x")
+    plant_run(repo, "##[add-mask]x")
     plain = bundles(repo, "list", "--json").stdout
     in_a_job = bundles(repo, "list", "--json", GITHUB_ACTIONS="true").stdout
     assert "##[add-mask]x" in plain
@@ -279,7 +279,7 @@ def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_the_list_prints(bundle
 @pytest.mark.slow
 def test_a_list_of_known_runs_opens_no_bundle(bundles, repo, environ):
     for number in range(5):
-        recorded(repo, START + number * HOUR)
+        record_run(repo, START + number * HOUR)
     time.sleep(0.1)  # what was sealed just now is read again
     bundles(repo, "list")
     telling = "import sys; sys.addaudithook(lambda event, args: event == 'open' and print(args[0], file=sys.stderr)); "
@@ -298,7 +298,7 @@ def test_outside_a_repository_it_says_so(bundles, tmp_path):
 
 
 def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(bundles, tmp_path):
-    run_id = recorded(tmp_path)
+    run_id = record_run(tmp_path)
     (tmp_path / "deep").mkdir()
     assert run_id in bundles(tmp_path / "deep", "list").stdout
     assert run_id in bundles(tmp_path, "show").stdout
@@ -310,7 +310,7 @@ def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(
 
 
 def test_a_word_that_names_no_run_is_told_with_the_nearest_revision(bundles, repo):
-    recorded(repo)
+    record_run(repo)
     git(repo, "branch", "maintenance")
     result = bundles(repo, "show", "maintenence")
     assert result.returncode == 2
@@ -321,7 +321,7 @@ def test_a_word_that_names_no_run_is_told_with_the_nearest_revision(bundles, rep
 
 
 def test_where_git_is_redirected_the_store_is_that_of_its_working_tree(bundles, repo, tmp_path):
-    run_id = recorded(repo)
+    run_id = record_run(repo)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     variables = {"GIT_DIR": str(repo / ".git"), "GIT_WORK_TREE": str(repo)}
@@ -332,8 +332,8 @@ def test_where_git_is_redirected_the_store_is_that_of_its_working_tree(bundles, 
 
 
 def test_show_tells_the_newest_as_the_review_did(bundles, repo):
-    recorded(repo, START)
-    newest = recorded(repo, START + HOUR, Kind(outcome="fail"))
+    record_run(repo, START)
+    newest = record_run(repo, START + HOUR, Kind(outcome="fail"))
     result = bundles(repo, "show")
     assert (result.returncode, result.stderr) == (0, "")
     assert "FAIL" in result.stdout.upper().splitlines()[0]
@@ -341,7 +341,7 @@ def test_show_tells_the_newest_as_the_review_did(bundles, repo):
 
 
 def test_the_document_of_a_run(bundles, repo):
-    run_id = recorded(repo)
+    run_id = record_run(repo)
     document = bundles(repo, "show", run_id[:20], "--json").json
     summary = document.pop("summary")
     assert (summary["run_id"], summary["outcome"]) == (run_id, "pass")
@@ -360,7 +360,7 @@ def test_the_document_of_a_run(bundles, repo):
 
 def test_a_run_is_named_by_its_folder_in_another_working_tree_too(bundles, repo, tmp_path, environ):
     git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
-    run_id = recorded(tmp_path / "linked")
+    run_id = record_run(tmp_path / "linked")
     (repo / "deep").mkdir()
     for place, folder in (
         (repo, f"../linked/{STORE}/{KEY}/{run_id}"),
@@ -368,7 +368,7 @@ def test_a_run_is_named_by_its_folder_in_another_working_tree_too(bundles, repo,
         (repo / "deep", f"../linked/{STORE}/{KEY}/{run_id}"),
         (tmp_path / "linked", f"{STORE}/{KEY}/{run_id}"),
     ):
-        assert matched(bundles(place, "show", folder, "--json")) == (run_id, "folder")
+        assert match_of(bundles(place, "show", folder, "--json")) == (run_id, "folder")
     assert (
         f"Run {run_id} of 2026-01-02T03:04:05.678Z, matched by folder."
         in bundles(place, "show", folder).stdout
@@ -385,8 +385,8 @@ def test_a_folder_that_no_review_wrote_or_that_a_link_leads_to_is_not_shown(
     bundles, repo, tmp_path
 ):
     (tmp_path / "elsewhere").mkdir()
-    green = recorded(tmp_path / "elsewhere")
-    recorded(repo, START, Kind(key="f" * 40))
+    green = record_run(tmp_path / "elsewhere")
+    record_run(repo, START, Kind(key="f" * 40))
     (repo / STORE / KEY).symlink_to(tmp_path / "elsewhere" / STORE / KEY)
     shutil.copytree(tmp_path / "elsewhere", repo / "fixture")
     (repo / "bare" / STORE / KEY / green).mkdir(parents=True)
@@ -395,29 +395,29 @@ def test_a_folder_that_no_review_wrote_or_that_a_link_leads_to_is_not_shown(
         assert (result.returncode, result.stdout) == (2, "")
         assert f"No run found for {folder}/{KEY}/{green}" in result.stderr
     (repo / STORE / KEY).unlink()
-    foreign = committed(repo)
+    foreign = track_run(repo)
     result = bundles(repo, "show", f"{STORE}/{head(repo)}/{foreign}")
     assert (result.returncode, result.stdout, "git tracks it" in result.stderr) == (5, "", True)
 
 
-def matched(result: Done) -> tuple[str, str]:
+def match_of(result: CommandResult) -> tuple[str, str]:
     return result.json["run_id"], result.json["matched"]
 
 
 def test_a_revision_is_resolved_by_commit_then_tree_then_patch_ids(bundles, repo):
-    edited(repo, "one\ntwo\n", "two")
-    run_id = reviewed(repo)
-    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "commit")
-    assert matched(bundles(repo, "show", head(repo)[:10], "--json")) == (run_id, "commit")
-    assert matched(bundles(repo, "show", head(repo, "HEAD^{tree}"), "--json")) == (run_id, "tree")
+    commit_edit(repo, "one\ntwo\n", "two")
+    run_id = record_review(repo)
+    assert match_of(bundles(repo, "show", "HEAD", "--json")) == (run_id, "commit")
+    assert match_of(bundles(repo, "show", head(repo)[:10], "--json")) == (run_id, "commit")
+    assert match_of(bundles(repo, "show", head(repo, "HEAD^{tree}"), "--json")) == (run_id, "tree")
     git(repo, "commit", "-q", "--amend", "-m", "another message")
-    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "tree")
+    assert match_of(bundles(repo, "show", "HEAD", "--json")) == (run_id, "tree")
     git(repo, "checkout", "-q", "-b", "other", "HEAD~1")
     (repo / "b.txt").write_text("beside\n")
     git(repo, "add", "-A")
     git(repo, "commit", "-q", "-m", "beside")
     git(repo, "cherry-pick", "main")
-    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "patch-id")
+    assert match_of(bundles(repo, "show", "HEAD", "--json")) == (run_id, "patch-id")
     assert bundles(repo, "show", "HEAD~1").returncode == 2
 
 
@@ -425,30 +425,30 @@ def test_a_squashed_range_is_found_by_its_range_patch_id_and_a_staged_tree_by_it
     bundles, repo
 ):
     git(repo, "checkout", "-q", "-b", "topic")
-    edited(repo, "one\ntwo\n", "two")
-    edited(repo, "one\ntwo\nthree\n", "three")
+    commit_edit(repo, "one\ntwo\n", "two")
+    commit_edit(repo, "one\ntwo\nthree\n", "three")
     diff = git(repo, "diff", "main", "topic")
     patch_id_result = subprocess.run(
         ["git", "patch-id", "--stable"], cwd=repo, input=diff + "\n", capture_output=True, text=True
     )
-    run_id = reviewed(repo, range_patch_id=patch_id_result.stdout.split()[0], patch_id="")
+    run_id = record_review(repo, range_patch_id=patch_id_result.stdout.split()[0], patch_id="")
     git(repo, "checkout", "-q", "main")
     (repo / "b.txt").write_text("main moved on\n")
     git(repo, "add", "-A")
     git(repo, "commit", "-q", "-m", "on")
     git(repo, "merge", "-q", "--squash", "topic")
     git(repo, "commit", "-q", "-m", "squashed")
-    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "range patch-id")
+    assert match_of(bundles(repo, "show", "HEAD", "--json")) == (run_id, "range patch-id")
     tree = head(repo, "HEAD^{tree}")
-    staged = recorded(
+    staged = record_run(
         repo, START + HOUR, Kind(key=f"tree-{tree}", ids={"after": tree, "head_commit": ""})
     )
-    assert matched(bundles(repo, "show", f"tree-{tree}", "--json")) == (staged, "tree")
+    assert match_of(bundles(repo, "show", f"tree-{tree}", "--json")) == (staged, "tree")
 
 
 def test_of_several_runs_the_newest_with_a_verdict_is_shown_and_the_others_counted(bundles, repo):
-    recorded(repo, START, Kind(key=head(repo)))
-    second = recorded(repo, START + HOUR, Kind(key=head(repo)))
+    record_run(repo, START, Kind(key=head(repo)))
+    second = record_run(repo, START + HOUR, Kind(key=head(repo)))
     begun(repo, START + 2 * HOUR, Kind(key=head(repo))).abandon("stopped")
     document = bundles(repo, "show", "HEAD", "--json").json
     assert (document["run_id"], document["others"]) == (second, 2)
@@ -456,7 +456,7 @@ def test_of_several_runs_the_newest_with_a_verdict_is_shown_and_the_others_count
 
 
 def test_what_names_no_run_is_a_usage_error_and_no_pattern(bundles, repo):
-    recorded(repo)
+    record_run(repo)
     for reference in (
         "2026*",
         "[0-9]*",
@@ -473,7 +473,7 @@ def test_what_names_no_run_is_a_usage_error_and_no_pattern(bundles, repo):
 
 
 def test_an_ambiguous_beginning_names_the_candidates(bundles, repo):
-    runs = [recorded(repo, START + number * HOUR) for number in range(2)]
+    runs = [record_run(repo, START + number * HOUR) for number in range(2)]
     result = bundles(repo, "show", "2026")
     assert result.returncode == 2
     assert "is ambiguous: 2 runs match" in result.stderr
@@ -515,7 +515,7 @@ def test_an_unfinished_run_is_shown_without_a_verdict(bundles, repo):
 
 
 def test_an_altered_bundle_shows_no_outcome(bundles, repo):
-    run_id = recorded(repo)
+    run_id = record_run(repo)
     bundles(repo, "list")
     (repo / STORE / KEY / run_id / "run.json").write_text("{}")
     result = bundles(repo, "show")
@@ -526,16 +526,16 @@ def test_an_altered_bundle_shows_no_outcome(bundles, repo):
 # Foreign runs
 
 
-def committed(repo: Path, at: datetime = START) -> str:
+def track_run(repo: Path, at: datetime = START) -> str:
     """A green run about HEAD that came with the repository."""
-    run_id = recorded(repo, at, Kind(key=head(repo)))
+    run_id = record_run(repo, at, Kind(key=head(repo)))
     git(repo, "add", "-f", STORE)
     return run_id
 
 
 def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
-    foreign = committed(repo)
-    own_run = recorded(repo, START - HOUR, Kind(outcome="fail"))
+    foreign = track_run(repo)
+    own_run = record_run(repo, START - HOUR, Kind(outcome="fail"))
     for _ in range(2):
         lines = [line.split() for line in bundles(repo, "list").stdout.splitlines()]
         assert [line[1] for line in lines] == ["foreign", "fail"]
@@ -543,7 +543,7 @@ def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
         time.sleep(0.1)
     assert bundles(repo, "list", "--outcome", "pass").stdout == f"{run_list.NO_MATCHES}\n"
     assert foreign in bundles(repo, "list", "--outcome", "foreign").stdout
-    assert matched(bundles(repo, "show", "--json")) == (own_run, "newest")
+    assert match_of(bundles(repo, "show", "--json")) == (own_run, "newest")
     assert bundles(repo, "show", "HEAD").returncode == 2
     result = bundles(repo, "show", foreign)
     assert (result.returncode, result.stdout) == (5, "")
@@ -592,8 +592,8 @@ def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(
 
 def test_keep_and_clean(bundles, repo):
     kept_run, deleted_run = (
-        recorded(repo, START, Kind(key=head(repo))),
-        recorded(repo, START + HOUR),
+        record_run(repo, START, Kind(key=head(repo))),
+        record_run(repo, START + HOUR),
     )
     assert bundles(repo, "keep", "HEAD").stdout == f"{kept_run} is kept (matched by commit).\n"
     assert "Kept: cleaning does not delete it." in bundles(repo, "show", kept_run).stdout
@@ -613,7 +613,7 @@ def test_keep_and_clean(bundles, repo):
 
 
 def test_a_dry_run_deletes_nothing(bundles, repo):
-    run_id = recorded(repo)
+    run_id = record_run(repo)
     output = bundles(repo, "clean", "--dry-run").stdout
     assert output.startswith(f"{run_id} would be deleted\n1 run would be deleted,")
     assert output.endswith(" MB would be freed.\n")
@@ -641,7 +641,7 @@ def test_a_cleaning_takes_old_workspaces_of_dead_runs(bundles, repo, environ):
 def test_a_cleaning_takes_old_patches_and_what_is_noted_of_runs_that_it_deletes(
     bundles, repo, environ
 ):
-    run_id = recorded(repo, datetime.now(UTC) - timedelta(days=40))
+    run_id = record_run(repo, datetime.now(UTC) - timedelta(days=40))
     with open_repository(repo, read_environment(environ)) as repository:
         old = repository.keep_patch("old", b"diff")
         repository.keep_patch("new", b"diff")
@@ -663,7 +663,7 @@ def gate(repo: Path, days: int) -> None:
 
 
 def test_retention_is_read_at_the_trusted_revision(bundles, repo):
-    recorded(repo, datetime.now(UTC) - timedelta(days=40))
+    record_run(repo, datetime.now(UTC) - timedelta(days=40))
     gate(repo, 50)
     git(repo, "add", "-A")
     git(repo, "commit", "-q", "-m", "gate")
@@ -678,13 +678,13 @@ def test_retention_is_read_at_the_trusted_revision(bundles, repo):
 
 def test_before_the_first_commit_the_defaults_hold(bundles, tmp_path):
     git(tmp_path, "init", "-q", "fresh")
-    recorded(tmp_path / "fresh", datetime.now(UTC) - timedelta(days=29))
-    recorded(tmp_path / "fresh", datetime.now(UTC) - timedelta(days=31))
+    record_run(tmp_path / "fresh", datetime.now(UTC) - timedelta(days=29))
+    record_run(tmp_path / "fresh", datetime.now(UTC) - timedelta(days=31))
     assert len(bundles(tmp_path / "fresh", "clean", "--json").json["deleted"]) == 1
 
 
 def test_what_could_not_be_deleted_is_said_with_exit_code_3(bundles, repo):
-    recorded(repo)
+    record_run(repo)
     (repo / STORE / "trash").write_text("in the way")
     result = bundles(repo, "clean", "--json")
     assert result.returncode == 3
@@ -694,8 +694,8 @@ def test_what_could_not_be_deleted_is_said_with_exit_code_3(bundles, repo):
 @pytest.mark.slow
 def test_du_by_key_and_in_all(bundles, repo):
     content = os.urandom(3_000_000)
-    recorded(repo, START, Kind(contents=(content,)))
-    recorded(repo, START, Kind(key="tree-" + KEY, contents=(content,)))
+    record_run(repo, START, Kind(contents=(content,)))
+    record_run(repo, START, Kind(key="tree-" + KEY, contents=(content,)))
     usage = bundles(repo, "du", "--json").json
     assert {key["key"]: key["runs"] for key in usage["keys"]} == {KEY: 1, "tree-" + KEY: 1}
     assert usage["total"] > 6_000_000
@@ -706,7 +706,7 @@ def test_du_by_key_and_in_all(bundles, repo):
 
 def test_a_store_that_is_a_link_is_refused(bundles, repo, tmp_path):
     (tmp_path / "elsewhere").mkdir()
-    recorded(tmp_path / "elsewhere")
+    record_run(tmp_path / "elsewhere")
     shutil.copytree(tmp_path / "elsewhere" / STORE, tmp_path / "copy")
     (repo / STORE).symlink_to(tmp_path / "elsewhere" / STORE)
     for argv in (("list",), ("show",), ("clean",), ("du",)):

@@ -18,10 +18,10 @@ from vibe_gate.store.store import open_store
 @pytest.fixture
 def run(repo: Path) -> RunRecorder:
     """A sealed run in the repository's store."""
-    return sealed(repo)
+    return seal_run(repo)
 
 
-def sealed(repo: Path, prompt: str = "p") -> RunRecorder:
+def seal_run(repo: Path, prompt: str = "p") -> RunRecorder:
     run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": prompt})
     record_a_review(run)
     run.seal(summary_of(run))
@@ -35,7 +35,7 @@ def test_a_store_that_is_whole_or_not_there_is_well_and_not_said_to_be_anybodys(
         0,
         "Nothing to repair.\n",
     )
-    sealed(repo)
+    seal_run(repo)
     result = bundles(repo, "verify")
     assert (result.returncode, result.stderr) == (0, "")
     assert (
@@ -64,7 +64,7 @@ def test_corruption_is_exit_5_until_it_is_repaired(bundles, repo, run):
 
 
 def test_one_run_can_be_named_by_the_beginning_of_its_id(bundles, repo, run):
-    other = sealed(repo, "q")
+    other = seal_run(repo, "q")
     (other.directory / "run.json").write_text("{}")
     assert bundles(repo, "verify", run.run_id[:22]).returncode == 0
     assert bundles(repo, "verify", other.run_id).returncode == 5
@@ -105,7 +105,7 @@ def test_a_run_travels_to_another_repository(bundles, repo, run, tmp_path):
 
 
 def test_the_runs_that_are_named_go_into_one_archive(bundles, repo, run):
-    other = sealed(repo, "q")
+    other = seal_run(repo, "q")
     result = bundles(repo, "export", run.run_id, other.run_id, "--json")
     document = result.json
     assert (result.returncode, document["file"], document["runs"]) == (0, "bundles.tar.xz", 2)
@@ -119,7 +119,7 @@ def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other
     bundles, repo, run, tmp_path
 ):
     other, unsealed = (
-        sealed(repo, "q"),
+        seal_run(repo, "q"),
         open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "r"}),
     )
     unsealed.abandon("stopped")

@@ -14,7 +14,7 @@ import pytest
 from bundle_words import START, verify_bundles
 from command import vibe_gate
 from program import git, repository
-from recorded import recorded
+from recorded import record_run
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError
@@ -23,22 +23,22 @@ from vibe_gate.store.run_result import read_bundle
 NOW = Provenance(START.replace(year=2100))
 
 
-def changed(bundle: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def change_summary(bundle: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path = bundle / "summary.json"
     document = json.loads(path.read_bytes())
     change(document)
     path.write_text(json.dumps(document))
 
 
-def resealed(bundle: Path) -> None:
+def reseal(bundle: Path) -> None:
     def seal(document: dict[str, Any]) -> None:
         for name in document["digests"]:
             document["digests"][name] = hashlib.sha256((bundle / name).read_bytes()).hexdigest()
 
-    changed(bundle, seal)
+    change_summary(bundle, seal)
 
 
-def forged(outcome: str, exit_code: int) -> Callable[[dict[str, Any]], None]:
+def forge_outcome(outcome: str, exit_code: int) -> Callable[[dict[str, Any]], None]:
     return lambda document: document.update(outcome=outcome, exit_code=exit_code)
 
 
@@ -85,27 +85,27 @@ def test_another_outcome_contradicts_the_receipt(
 ) -> None:
     root, bundle = reviewed
     outcome = json.loads((bundle / "summary.json").read_bytes())["outcome"]
-    changed(bundle, forged(*(("fail", 1) if outcome == "pass" else ("pass", 0))))
+    change_summary(bundle, forge_outcome(*(("fail", 1) if outcome == "pass" else ("pass", 0))))
     assert whys(root) == ["the receipt belongs to another run"]
     assert vibe_gate("bundles", "verify", cwd=root, environ=environ).returncode == 5
 
 
 def test_a_receipt_of_another_summary_or_none_at_all_is_told(reviewed: tuple[Path, Path]) -> None:
     root, bundle = reviewed
-    changed(bundle, lambda document: document.update(workflow="other"))
+    change_summary(bundle, lambda document: document.update(workflow="other"))
     assert whys(root) == ["the receipt is for another summary"]
     envelope = json.loads((bundle / "receipt.json").read_bytes())
     envelope["payload"] = base64.b64encode(b"{}").decode()
     (bundle / "receipt.json").write_text(json.dumps(envelope))
-    resealed(bundle)
+    reseal(bundle)
     (reason,) = whys(root)
     assert reason.startswith("it is not a receipt: ")
 
 
 def test_an_exit_code_that_is_none_of_the_outcome_is_told(tmp_path: Path) -> None:
-    bundle = next((tmp_path / ".vibe-artifacts").glob(f"*/{recorded(tmp_path)}"))
+    bundle = next((tmp_path / ".vibe-artifacts").glob(f"*/{record_run(tmp_path)}"))
     for outcome, code in (("pass", 1), ("pass", 3), ("fail", 0), ("error", 0), ("inconclusive", 1)):
-        changed(bundle, forged(outcome, code))
+        change_summary(bundle, forge_outcome(outcome, code))
         assert f"exit code {code} contradicts outcome {outcome!r}" in whys(tmp_path)
 
 
@@ -126,6 +126,6 @@ def test_an_id_that_no_gate_allows_is_told(
             document = document[step]
         document["id"] = "Quality=pass,\n"
 
-    changed(bundle, rename)
+    change_summary(bundle, rename)
     (reason,) = whys(root)
     assert reason.startswith(f"{key}: expected `str` matching regex")

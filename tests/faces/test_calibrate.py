@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from answers import answers, fails, passes
-from command import Done, begun, vibe_gate
+from command import CommandResult, begun, vibe_gate
 from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step
 from wire import answer, answering
@@ -51,7 +51,7 @@ def case(repo: Repo, name: str, expected: str, after: str) -> Path:
     return repo.write(f"{CASES}/{name}/case.toml", text).parent
 
 
-def calibrate(repo: Repo, *argv: str, **environ: str) -> Done:
+def calibrate(repo: Repo, *argv: str, **environ: str) -> CommandResult:
     return vibe_gate("calibrate", *argv, cwd=repo.path, environ=repo.environ | environ)
 
 
@@ -64,7 +64,7 @@ def badge(repo: Repo) -> dict[str, object]:
     return criterion["trust"]  # type: ignore[return-value]
 
 
-def blocking(wrong: str) -> Callable[[MessagesRequest], Step]:
+def make_blocking_judge(wrong: str) -> Callable[[MessagesRequest], Step]:
     """A judge that sees every handler, and blocks whatever names this, too."""
     return lambda request: answer(
         FAILS if "except OSError" in request.all_text or wrong in request.all_text else PASSES
@@ -114,7 +114,7 @@ def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_make
     for name in ("one", "two"):
         case(repo, f"clean-{name}", "pass", GOOD.replace("path", name))
     case(repo, "defect", "fail", SWALLOWS)
-    with answering(blocking("load(two)"), repeat_last=True) as model:
+    with answering(make_blocking_judge("load(two)"), repeat_last=True) as model:
         recorded = calibrate(repo, "--wire", "record", "--repeat", "2", **model.environ)
         live = calibrate(repo, "--json", "--repeat", "2", **model.environ)
         assert len(model.script.requests) == 12
@@ -152,7 +152,7 @@ def test_a_labelled_finding_is_in_stats_in_calibrate_and_a_case_that_test_runs(r
     repo.commit("A gate")
     repo.commit("Drop errors", **{"src/load.py": SWALLOWS})
 
-    def run(*argv: str, **environ: str) -> Done:
+    def run(*argv: str, **environ: str) -> CommandResult:
         return vibe_gate(*argv, cwd=repo.path, environ=repo.environ | environ)
 
     with answering(FAILS, repeat_last=True) as model:

@@ -23,7 +23,7 @@ from vibe_gate.store.folder import Folder
 BARE = [sys.executable, "-I", "-S", capture.__file__]
 
 
-def keep(event_line: bytes, folder, environ, *options: str) -> None:
+def capture_event(event_line: bytes, folder, environ, *options: str) -> None:
     result = subprocess.run(
         [*BARE, *options], input=event_line, cwd=folder, env=environ, capture_output=True
     )
@@ -34,7 +34,7 @@ def event(session="s1", **fields) -> bytes:
     return json.dumps({"session_id": session, "hook_event_name": "PostToolUse", **fields}).encode()
 
 
-def spooled(repo, session="s1"):
+def read_events(repo, session="s1"):
     lines = (
         (repo / ".git" / "vibe-gate" / "captures" / session / "events.ndjson")
         .read_bytes()
@@ -45,7 +45,7 @@ def spooled(repo, session="s1"):
 
 def test_an_event_is_one_line_with_its_time_that_nobody_else_may_read(tmp_path, environ):
     repo = repository(tmp_path / "r")
-    keep(event(tool_name="Read"), repo, environ)
+    capture_event(event(tool_name="Read"), repo, environ)
     spool = repo / ".git/vibe-gate/captures/s1/events.ndjson"
     assert (spool.stat().st_mode | spool.parent.stat().st_mode) & 0o077 == 0
     (line,) = spool.read_text().splitlines()
@@ -58,10 +58,15 @@ def test_geminis_events_are_kept_apart_by_the_agents_name_and_those_of_an_unknow
     tmp_path, environ
 ):
     repo = repository(tmp_path / "r")
-    keep(event(tool_name="write_file"), repo, environ, "gemini")
-    assert spooled(repo, "gemini.s1")[0]["tool_name"] == "write_file"
+    capture_event(event(tool_name="write_file"), repo, environ, "gemini")
+    assert read_events(repo, "gemini.s1")[0]["tool_name"] == "write_file"
     result = vibe_gate("capture", "gemini", cwd=repo, environ=environ, stdin=event())
-    assert (result.code, result.out, result.err, len(spooled(repo, "gemini.s1"))) == (0, "", "", 2)
+    assert (result.code, result.out, result.err, len(read_events(repo, "gemini.s1"))) == (
+        0,
+        "",
+        "",
+        2,
+    )
     result = vibe_gate("capture", "another", cwd=repo, environ=environ, stdin=event())
     assert (result.code, result.out, result.err) == (0, "", "")
     assert len([*(repo / ".git/vibe-gate/captures").iterdir()]) == 1
@@ -76,11 +81,11 @@ def test_events_of_other_agents_are_kept_once_by_the_projects_hooks_or_the_users
     event_line = json.dumps({"session_id": "s1", "hook_event_name": agent.captured[2]}).encode()
     assert vibe_gate("install", agent.name, cwd=repo, environ=environ).code == 0
     (repo / ".vibe-gate").mkdir()
-    keep(event_line, repo / start, environ, agent.name, "--user")
+    capture_event(event_line, repo / start, environ, agent.name, "--user")
     assert not (repo / ".git" / "vibe-gate" / "captures").exists()
     assert vibe_gate("uninstall", agent.name, cwd=repo, environ=environ).code == 0
-    keep(event_line, repo / start, environ, agent.name, "--user")
-    assert len(spooled(repo, f"{agent.name}.s1")) == 1
+    capture_event(event_line, repo / start, environ, agent.name, "--user")
+    assert len(read_events(repo, f"{agent.name}.s1")) == 1
 
 
 def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
@@ -91,8 +96,10 @@ def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
         "more": [1, {"a": "b"}],
     }
     for newline in ("\n", "\r\n"):
-        keep((json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), repo, environ)
-    assert spooled(repo) == [document, document]
+        capture_event(
+            (json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), repo, environ
+        )
+    assert read_events(repo) == [document, document]
 
 
 @pytest.mark.slow
@@ -103,21 +110,21 @@ def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_u
     outside.mkdir()
     folder = repo / ".git" / "vibe-gate"
     for start in (outside, repo):
-        keep(event(), start, environ, "--user")
+        capture_event(event(), start, environ, "--user")
     assert not folder.exists()
     (repo / ".vibe-gate").mkdir()
     (repo / "deep").mkdir()
-    keep(event(), repo / "deep", environ, "--user")
-    assert len(spooled(repo)) == 1
+    capture_event(event(), repo / "deep", environ, "--user")
+    assert len(read_events(repo)) == 1
     (repo / ".vibe-gate").rmdir()
-    keep(event(), outside, environ | {"CLAUDE_PROJECT_DIR": str(repo)}, "--user")
-    assert len(spooled(repo)) == 2  # by its records
+    capture_event(event(), outside, environ | {"CLAUDE_PROJECT_DIR": str(repo)}, "--user")
+    assert len(read_events(repo)) == 2  # by its records
     shutil.rmtree(folder)
     (repo / ".git/hooks/pre-commit").write_text(
         "#!/bin/sh\n# vibe-gate: written by `vibe-gate install git`\n"
     )
-    keep(event(), repo, environ, "--user")
-    assert len(spooled(repo)) == 1
+    capture_event(event(), repo, environ, "--user")
+    assert len(read_events(repo)) == 1
 
 
 @pytest.mark.slow
@@ -130,12 +137,12 @@ def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hook
     (repo / ".claude").mkdir()
     settings = repo / ".claude" / ("settings.json" if shared else "settings.local.json")
     settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True)}))
-    keep(event(), repo, environ, "--user")
-    assert len(spooled(repo)) == 1
+    capture_event(event(), repo, environ, "--user")
+    assert len(read_events(repo)) == 1
     own_hooks = CLAUDE.hooks(shared=shared)
     settings.write_text(json.dumps({"hooks": own_hooks}))
-    keep(event(), repo, environ, "--user")
-    assert len(spooled(repo)) == 1
+    capture_event(event(), repo, environ, "--user")
+    assert len(read_events(repo)) == 1
     hook = own_hooks["PostToolUse"][0]["hooks"][0]
     looks_like_it: tuple[object, ...] = (
         {"env": {"A": "agent_hook/capture.py"}, "x": ["vibe-gate", "capture"]},
@@ -146,8 +153,8 @@ def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hook
     )
     for count, like in enumerate(looks_like_it, start=2):
         settings.write_text(json.dumps(like))
-        keep(event(), repo, environ, "--user")
-        assert len(spooled(repo)) == count, like
+        capture_event(event(), repo, environ, "--user")
+        assert len(read_events(repo)) == count, like
 
 
 @pytest.mark.parametrize("place", ["sub folder", "linked", "submodule", "elsewhere"])
@@ -164,7 +171,7 @@ def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, enviro
     if place == "elsewhere":
         start, environ = tmp_path / "other", environ | {"CLAUDE_PROJECT_DIR": str(repo)}
     start.mkdir(parents=True, exist_ok=True)
-    keep(event(), start, environ)
+    capture_event(event(), start, environ)
     assert (home / "vibe-gate" / "captures" / "s1" / "events.ndjson").exists()
 
 
@@ -180,7 +187,7 @@ def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, enviro
 )
 def test_a_session_id_cannot_lead_out_of_its_folder(tmp_path, environ, session, folder):
     repo = repository(tmp_path / "r")
-    keep(event(session), repo, environ)
+    capture_event(event(session), repo, environ)
     (name,) = [path.name for path in (repo / ".git/vibe-gate/captures").iterdir()]
     assert name.startswith(folder)
     assert len(name) <= 64
@@ -191,10 +198,10 @@ def test_sessions_whose_ids_differ_in_letters_that_no_folder_has_stay_apart(tmp_
     repo = repository(tmp_path / "r")
     ids = ["a/b", "a.b", "a_b", "a b", "x" * 64, "x" * 65, "x" * 64 + "y"]
     for session in (*ids, *ids):
-        keep(event(session, prompt=session), repo, environ)
+        capture_event(event(session, prompt=session), repo, environ)
     folders = [path.name for path in (repo / ".git/vibe-gate/captures").iterdir()]
-    assert sorted(spooled(repo, name)[0]["prompt"] for name in folders) == sorted(ids)
-    assert [len(spooled(repo, name)) for name in folders] == [2] * len(ids)
+    assert sorted(read_events(repo, name)[0]["prompt"] for name in folders) == sorted(ids)
+    assert [len(read_events(repo, name)) for name in folders] == [2] * len(ids)
 
 
 @pytest.mark.slow
@@ -206,7 +213,7 @@ def test_of_parallel_calls_with_a_folding_in_the_middle_nothing_is_lost_or_torn(
     shelf = Folder.at(store)
 
     def call(number: int) -> None:
-        keep(event(number=number, text="x" * sizes[number % 4]), repo, environ)
+        capture_event(event(number=number, text="x" * sizes[number % 4]), repo, environ)
         if number % 10 == 0:
             captures.fold_captures(
                 open_state(repo / ".git"), shelf, Redactor({}), datetime.now(UTC)
@@ -242,4 +249,4 @@ def test_the_commands_do_what_the_scripts_do(tmp_path, environ, command):
     result = subprocess.run(program, input=event_line, cwd=repo, env=around, capture_output=True)
     assert (result.returncode, result.stderr) == (0, b"")
     assert (b"deny" in result.stdout) is (command == "guard")
-    assert len(spooled(repo)) == 1
+    assert len(read_events(repo)) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from answers import answer_to, answers, fails, passes
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from lxml import html
 from program import ROOT
 from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
@@ -57,7 +57,7 @@ def case(repo: Repo, name: str, expected: str, after: str | bytes, rubric: str =
     repo.write(f"{CASES}/{name}/after/src/load.py", after)
 
 
-def run_cases(repo: Repo, *argv: str, **environ: str) -> Done:
+def run_cases(repo: Repo, *argv: str, **environ: str) -> CommandResult:
     return vibe_gate("test", *argv, cwd=repo.path, environ=repo.environ | environ)
 
 

@@ -25,20 +25,22 @@ WANTED = {"Stop": [{"hooks": [CAPTURE]}], "PreToolUse": [{"matcher": "Bash", "ho
 FOREIGN = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo theirs"}]}
 
 
-def dumped(value, **layout):
+def dump_json(value, **layout):
     return json.dumps(value, **layout) + "\n"
 
 
 TEXTS = {
-    "other settings": dumped({"model": "opus", "permissions": {"allow": ["Bash(ls:*)"]}}, indent=2),
-    "tabs": dumped({"model": "opus", "env": {"A": "b"}}, indent="\t"),
-    "windows line ends": dumped({"model": "opus", "env": {"A": "b"}}, indent=4).replace(
+    "other settings": dump_json(
+        {"model": "opus", "permissions": {"allow": ["Bash(ls:*)"]}}, indent=2
+    ),
+    "tabs": dump_json({"model": "opus", "env": {"A": "b"}}, indent="\t"),
+    "windows line ends": dump_json({"model": "opus", "env": {"A": "b"}}, indent=4).replace(
         "\n", "\r\n"
     ),
-    "others at our events": dumped(
+    "others at our events": dump_json(
         {"hooks": {"Stop": [FOREIGN, FOREIGN], "PreToolUse": [FOREIGN]}}, indent=2
     ),
-    "hooks first, in groups of none": dumped(
+    "hooks first, in groups of none": dump_json(
         {"hooks": {"Stop": [FOREIGN, {"hooks": []}]}, "z": 1}, indent=2
     ),
     "letters beyond ASCII": '{\n  "grün": "é 🙂"\n}\n',
@@ -86,7 +88,7 @@ def test_what_others_added_later_stays():
 
 
 def test_our_hook_in_a_group_with_others_leaves_the_others():
-    text = dumped(
+    text = dump_json(
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo theirs"}, CAPTURE]}]}},
         indent=2,
     )

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import started, vibe_gate
+from command import run_unforked, vibe_gate
 from program import ROOT, repository
 
 from vibe_gate.domain.change import Selection
@@ -77,7 +77,7 @@ def test_a_command_without_its_word_lists_the_words(tmp_path, environ, name, wor
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
     for name in ("argparse", "json", "rich", "pydantic"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
-    result = started("replay", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
+    result = run_unforked("replay", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
     assert result.returncode == 2
     assert "hostile" not in result.stderr
 
@@ -188,7 +188,7 @@ def test_a_document_whose_rows_are_written_in_portions_is_what_json_writes_of_al
 
 
 def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
-    result = started("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
+    result = run_unforked("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
     assert result.stdout.startswith("+ vibe-gate")
 
 

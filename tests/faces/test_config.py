@@ -20,7 +20,7 @@ RUBRIC = (
 )
 
 
-def put(repo: Path, case: str) -> Path:
+def put_definitions(repo: Path, case: str) -> Path:
     """The definitions of a case, uncommitted."""
     shutil.copytree(GATES / case / ".vibe-gate", repo / ".vibe-gate")
     return repo
@@ -28,7 +28,7 @@ def put(repo: Path, case: str) -> Path:
 
 @pytest.mark.parametrize("case", ["one-run", "misplaced", "hostile-text"])
 def test_check_tells_every_mistake_at_once(repo: Path, environ: dict[str, str], case: str) -> None:
-    result = vibe_gate("config", "check", cwd=put(repo, case), environ=environ)
+    result = vibe_gate("config", "check", cwd=put_definitions(repo, case), environ=environ)
     expected = (GATES / case / "mistakes.txt").read_text().splitlines()
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.splitlines() == [f"vibe-gate: {line}" for line in expected]
@@ -38,7 +38,7 @@ def test_check_tells_every_mistake_at_once(repo: Path, environ: dict[str, str], 
 
 
 def test_check_counts_what_it_found_right(repo: Path, environ: dict[str, str]) -> None:
-    result = vibe_gate("config", "check", cwd=put(repo, "right"), environ=environ)
+    result = vibe_gate("config", "check", cwd=put_definitions(repo, "right"), environ=environ)
     warning = (
         'warning: .vibe-gate/gate.toml:4: scope[0].paths[1]: "*.sql" matches no file of this tree'
     )
@@ -50,7 +50,7 @@ def test_check_counts_what_it_found_right(repo: Path, environ: dict[str, str]) -
 
 
 def test_check_warns_of_a_command_in_one_word(repo: Path, environ: dict[str, str]) -> None:
-    rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
+    rubric = put_definitions(repo, "right") / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(
         f'{rubric.read_text()}[[criterion]]\nid = "ruff"\nkind = "check"\ncommand = ["ruff check"]\n'
     )
@@ -60,7 +60,7 @@ def test_check_warns_of_a_command_in_one_word(repo: Path, environ: dict[str, str
 
 
 def test_show_prints_the_effective_gate_as_toml(repo: Path, environ: dict[str, str]) -> None:
-    result = vibe_gate("config", "show", cwd=put(repo, "right"), environ=environ)
+    result = vibe_gate("config", "show", cwd=put_definitions(repo, "right"), environ=environ)
     assert (result.returncode, result.stderr) == (0, "")
     gate = tomllib.loads(result.stdout)
     assert gate["rubrics"] == ["quality"]
@@ -84,7 +84,7 @@ def test_show_without_definitions_prints_the_built_in_gate(
 def test_show_prints_the_gate_that_binds_and_its_revision_not_the_files_as_they_lie(
     repo, environ
 ) -> None:
-    put(repo, "right")
+    put_definitions(repo, "right")
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "Gate")
     gate = repo / ".vibe-gate/gate.toml"
@@ -115,7 +115,7 @@ def test_show_says_when_the_gate_is_not_on_the_trusted_branch_yet(repo, environ)
     git(repo, "remote", "set-head", "origin", "-a")
     branch = git(repo, "rev-parse", "--abbrev-ref", "HEAD").strip()
     git(repo, "checkout", "-qb", "topic", "--track", f"origin/{branch}")
-    put(repo, "right")
+    put_definitions(repo, "right")
     result = vibe_gate("config", "show", cwd=repo, environ=environ)
     place = f"# Definitions of the working tree: not on origin/{branch} yet; merge them to make them binding.\n"
     assert result.stdout.startswith(place)
@@ -142,7 +142,7 @@ def test_show_says_when_the_gate_is_not_on_the_trusted_branch_yet(repo, environ)
     ],
 )
 def test_check_warns_of_files_that_nothing_reads(repo, environ, path: str, warning: str) -> None:
-    file = put(repo, "right") / ".vibe-gate" / path
+    file = put_definitions(repo, "right") / ".vibe-gate" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("x\n")
     result = vibe_gate("config", "check", cwd=repo, environ=environ)
@@ -160,7 +160,7 @@ def test_check_warns_of_files_that_nothing_reads(repo, environ, path: str, warni
 def test_check_warns_of_a_command_whose_program_is_missing(
     repo, environ, command: str, missing: str
 ) -> None:
-    rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
+    rubric = put_definitions(repo, "right") / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(
         f'{rubric.read_text()}[[criterion]]\nid = "lint"\nkind = "check"\ncommand = {command}\n'
     )
@@ -176,7 +176,7 @@ def test_check_warns_of_a_command_whose_program_is_missing(
 @pytest.fixture
 def demanding(repo: Path) -> Path:
     """A gate in which a check must pass whose program is not installed here."""
-    rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
+    rubric = put_definitions(repo, "right") / ".vibe-gate/rubrics/quality.toml"
     criterion = (
         '[[criterion]]\nid = "lint"\nkind = "check"\ncommand = ["ruffx", "check"]\nmust = true\n'
     )
@@ -251,7 +251,7 @@ def test_what_cannot_be_understood_is_one_sentence(
 
 
 def test_check_warns_of_what_has_no_effect(repo: Path, environ: dict[str, str]) -> None:
-    put(repo, "right")
+    put_definitions(repo, "right")
     criterion = '[[criterion]]\nid = "tools"\nkind = "check"\ncheck = "todos-completed"\n'
     (repo / ".vibe-gate/rubrics/conduct.toml").write_text(
         f'schema = 1\nid = "conduct"\n{criterion}'

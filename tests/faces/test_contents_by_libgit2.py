@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from answers import passes
-from command import started
+from command import run_unforked
 from repos import SWALLOWS, Repo, gated
 from wire import answering
 
@@ -51,7 +51,7 @@ def test_a_review_by_checks_finds_a_secret_without_asking_git_for_contents(
     repo.git("add", "-A")
     if argv and argv != ("--staged",):
         repo.git("commit", "-q", "-m", "Add a token")
-    review = started("review", "--no-judge", *argv, cwd=repo.path, environ=without_contents)
+    review = run_unforked("review", "--no-judge", *argv, cwd=repo.path, environ=without_contents)
     assert review.code == 1, review.out + review.err
     assert "src/load.py:1" in review.out
     assert not (tmp_path / "asked").exists()
@@ -64,7 +64,7 @@ def test_a_judged_review_does_neither(
     repo = gated(tmp_path / "r", environ)
     repo.write("src/load.py", SWALLOWS)
     with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
-        review = started(
+        review = run_unforked(
             "review",
             cwd=repo.path,
             environ=without_contents | model.environ,

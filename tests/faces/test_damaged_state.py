@@ -5,14 +5,14 @@ without.
 from __future__ import annotations
 
 import pytest
-from hooked import Hooked, put_in, started
+from hooked import Hooked, install_gate, start_repository
 
 SENTENCE = "was damaged (file is not a database), so a new one was begun: "
 
 
 @pytest.fixture
 def repository(tmp_path, environ) -> Hooked:
-    repository = put_in(started(tmp_path / "r", environ), "install git")
+    repository = install_gate(start_repository(tmp_path / "r", environ), "install git")
     repository.write(a="reviewed\n")
     repository.git("commit", "-a", "-m", "reviewed")
     return repository

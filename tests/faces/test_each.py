@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from answers import passes
 from clean_environ import clean_environ
-from command import Done, on_a_terminal, vibe_gate
+from command import CommandResult, on_a_terminal, vibe_gate
 from repos import GATE, RUBRIC, Repo, gated
 from wire import answer, answering, costing
 
@@ -29,13 +29,13 @@ from vibe_gate.run.review import review_in
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def review_each(repo: Repo, *options: str, selection: str = "start..HEAD") -> Done:
+def review_each(repo: Repo, *options: str, selection: str = "start..HEAD") -> CommandResult:
     return vibe_gate(
         "review", selection, "--each", "--jobs", "1", *options, cwd=repo.path, environ=repo.environ
     )
 
 
-def documents(result: Done) -> list[dict]:
+def documents(result: CommandResult) -> list[dict]:
     return [json.loads(line) for line in result.out.splitlines()]
 
 
@@ -44,7 +44,7 @@ def runs(repo: Repo) -> int:
 
 
 @pytest.fixture(scope="module")
-def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CommandResult]:
     """Five commits after the first, tagged `start`: fine, secret, empty, merged branch, merge. All
     but the last are reviewed, and how.
     """
@@ -67,13 +67,13 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
 
 
 @pytest.fixture
-def history(reviewed: tuple[Path, Done], tmp_path: Path, environ: dict[str, str]) -> Repo:
+def history(reviewed: tuple[Path, CommandResult], tmp_path: Path, environ: dict[str, str]) -> Repo:
     shutil.copytree(reviewed[0], tmp_path / "repo")
     return Repo(tmp_path / "repo", environ)
 
 
 def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(
-    reviewed: tuple[Path, Done], history: Repo
+    reviewed: tuple[Path, CommandResult], history: Repo
 ) -> None:
     result = reviewed[1]
     words = [line.split(None, 2)[1:] for line in result.out.splitlines()[:4]]

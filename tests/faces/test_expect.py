@@ -32,7 +32,7 @@ WILD = (
 )  # fmt: skip
 
 
-def acted(
+def record_turn(
     run: RunRecorder, node: str, actions: tuple[Any, ...], *, seal: bool = True, blind: bool = False
 ) -> Path:
     """A turn in which an agent changed files, called tools, kept a list of one todo, ran a program
@@ -62,7 +62,7 @@ def acted(
 def turn(tmp_path: Path) -> Callable[..., RunResult]:
     def recorded(actions: tuple[Any, ...], **options: bool) -> RunResult:
         return read_bundle(
-            acted(
+            record_turn(
                 open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {}),
                 "fix",
                 actions,
@@ -185,7 +185,7 @@ def test_of_a_run_all_turns_of_agents_count_and_the_last_of_a_stage_that_ran_aga
         ("judge", "judge", WILD),
     ):
         run.event("node.added", node, kind=kind, **({"agent": "fixer"} if kind == "stage" else {}))
-        acted(run, node, actions)
+        record_turn(run, node, actions)
     result = read_bundle(run.directory)
     assert matcher_error(result, "to_have_changed_files", "src/**").startswith(
         "capture is incomplete: its writer is still"

@@ -13,7 +13,7 @@ from contract.github import LoopbackGitHub
 from faces.jobs import Project
 from hooked import JUDGED
 from repos import Repo, allow_store
-from stopping import CLEAN, TEAM_GATE, HookedAgentSession, started_in_clone
+from stopping import CLEAN, TEAM_GATE, HookedAgentSession, start_session_in_clone
 from wire import answering
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
@@ -40,7 +40,7 @@ def team_project(tmp_path: Path, environ: dict[str, str], github: LoopbackGitHub
 def agent_session(team_project: Project) -> HookedAgentSession:
     """An agent at work on a branch, in a clone with the hooks of git and of the agent."""
     clone_path = team_project.place / "clone"
-    return started_in_clone(
+    return start_session_in_clone(
         team_project.origin.path, clone_path, team_project.environ, branch="feature"
     )
 

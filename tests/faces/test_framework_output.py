@@ -12,7 +12,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from hooked import BIN, Hooked, judged_by, put_in, started
+from hooked import BIN, Hooked, add_judged_gate, install_gate, start_repository
 from repos import GATE
 
 from vibe_gate.domain.environment import read_environment
@@ -46,7 +46,7 @@ def framework(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
-    return started(tmp_path / "repository", environ)
+    return start_repository(tmp_path / "repository", environ)
 
 
 def on_a_terminal(repository: Hooked, *argv: str) -> str:
@@ -83,7 +83,7 @@ def on_a_terminal(repository: Hooked, *argv: str) -> str:
 
 
 def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
-    put_in(repository, framework)
+    install_gate(repository, framework)
     repository.write(a="x\n")
     output = repository.git("commit", "-q", "-a", "-m", "x")
     assert "hook id" not in output
@@ -96,7 +96,7 @@ def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
 
 
 def test_an_agents_commit_that_passes_its_checks_prints_nothing_of_ours(repository, framework):
-    put_in(repository, framework)
+    install_gate(repository, framework)
     repository.write(a="x\n")
     output = repository.git("commit", "-q", "-a", "-m", "x", CLAUDECODE="1")
     assert "hook id" not in output
@@ -104,8 +104,8 @@ def test_an_agents_commit_that_passes_its_checks_prints_nothing_of_ours(reposito
 
 
 def test_a_warning_is_shown_on_a_persons_terminal(repository, framework):
-    judged_by(repository, WARNS)
-    put_in(repository, framework)
+    add_judged_gate(repository, WARNS)
+    install_gate(repository, framework)
     repository.write(a="TODO\n")
     screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "x")
     assert "vibe-gate: PASS with 1 warning" in screen
@@ -115,8 +115,8 @@ def test_a_warning_is_shown_on_a_persons_terminal(repository, framework):
 def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(
     repository, framework
 ):
-    judged_by(repository)
-    put_in(repository, framework)
+    add_judged_gate(repository)
+    install_gate(repository, framework)
     repository.write(a="x\n")
     output = repository.git("commit", "-q", "-a", "-m", "x", CLAUDECODE="1")
     assert output.count("vibe-gate: NOT REVIEWED. The commit goes through; CI will block it.") == 1
@@ -126,25 +126,25 @@ def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(
 
 
 def test_a_gate_that_passes_without_a_verdict_says_nothing(repository, framework):
-    judged_by(repository)
+    add_judged_gate(repository)
     (repository.path / ".vibe-gate" / "gate.toml").write_text(
         GATE + '[on]\ninconclusive = "pass"\n'
     )
-    put_in(repository, framework)
+    install_gate(repository, framework)
     repository.write(a="x\n")
     output = repository.git("commit", "-q", "-a", "-m", "x", CLAUDECODE="1")
     assert "NOT REVIEWED." not in output
 
 
 def test_a_bypass_is_said_after_the_commit(repository, framework):
-    put_in(repository, framework)
+    install_gate(repository, framework)
     repository.write(a="x\n")
     output = repository.git("commit", "-q", "-a", "--no-verify", "-m", "x")
     assert "went past the hooks" in output
 
 
 def test_a_bypass_is_said_once_on_a_terminal(repository, framework):
-    put_in(repository, framework)
+    install_gate(repository, framework)
     repository.write(a="x\n")
     screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "--no-verify", "-m", "x")
     assert screen.count("went past the hooks") == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pydantic
 import pytest
-from hooked import BIN, ROOT, WAYS_IN, Hooked, copy_template, put_in, started
+from hooked import BIN, ROOT, WAYS_IN, Hooked, copy_template, install_gate, start_repository
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def repository(
         template,
         tmp_path / "repository",
         environ,
-        lambda repository: put_in(repository, request.param),
+        lambda repository: install_gate(repository, request.param),
     )
 
 
@@ -124,7 +124,7 @@ def rebase_edit_and_amend(repository):
 def rebase_reword(repository):
     repository.write(a="worded\n")
     repository.git("commit", "-a", "-m", "x")
-    before = repository.judged()
+    before = repository.judged_trees()
     repository.git(
         "rebase",
         "-q",
@@ -134,7 +134,7 @@ def rebase_reword(repository):
         GIT_EDITOR="sed -i 1s/x/y/",
     )
     assert repository.git("log", "-1", "--format=%s") == "y"
-    assert repository.judged() == before
+    assert repository.judged_trees() == before
 
 
 @register_way
@@ -208,12 +208,12 @@ def test_what_was_judged_is_the_tree_that_was_committed(repository, name):
     commit_records = [record for record in worktree.records() if record.get("commit") == commit]
     tree_kinds = {record["kind"] for record in worktree.records() if record["tree"] == tree}
     if name in UNHOOKED:
-        assert worktree.judged() == set()
+        assert worktree.judged_trees() == set()
         assert [
             (record["kind"], record["tree"], record.get("during", "")) for record in commit_records
         ] == [("bypassed", tree, UNHOOKED[name])]
         return
-    assert repository.judged() == {tree}  # the store of the main working tree
+    assert repository.judged_trees() == {tree}  # the store of the main working tree
     assert {(record["kind"], record["tree"]) for record in commit_records} <= {
         ("reviewed", tree),
         ("rewritten", tree),
@@ -223,18 +223,18 @@ def test_what_was_judged_is_the_tree_that_was_committed(repository, name):
 
 
 def test_a_commit_in_a_submodule_is_judged_there(tmp_path, environ):
-    library = started(tmp_path / "library", environ)
-    outer = started(tmp_path / "outer", environ)
+    library = start_repository(tmp_path / "library", environ)
+    outer = start_repository(tmp_path / "outer", environ)
     outer.git(
         "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "library"
     )
     outer.git("commit", "-q", "-m", "library")
-    inner = put_in(Hooked(outer.path / "library", outer.environ, outer.more), "install git")
+    inner = install_gate(Hooked(outer.path / "library", outer.environ, outer.more), "install git")
     inner.write(a="in the submodule\n", b="unstaged\n")
     inner.git("add", "a")
     inner.git("commit", "-m", "x")
-    assert inner.judged() == {inner.tree()}
-    assert outer.judged() == set()
+    assert inner.judged_trees() == {inner.tree()}
+    assert outer.judged_trees() == set()
 
 
 @pytest.mark.parametrize("tool", ["pre-commit", "prek"])
@@ -271,7 +271,7 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     published = Hooked(source, environ)
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"]):
         published.git(*command)
-    repository = started(tmp_path / "repository", environ)
+    repository = start_repository(tmp_path / "repository", environ)
     repository.write(a="<<<<<<< ours\n")
     repository.git("add", "a")
     offline = {
@@ -296,7 +296,7 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     )
     assert result.code == 1, result.text
     assert "✗ FAIL · safety: no-conflict-markers failed (must)" in result.text
-    assert repository.judged() == {repository.git("write-tree")}
+    assert repository.judged_trees() == {repository.git("write-tree")}
     program = re.search(r"not on your PATH; type this in its place: (\S+)", result.text)
     assert program is not None
     assert re.search(r"/py_env-[^/]+/bin/vibe-gate\Z", program[1])
@@ -374,7 +374,8 @@ def name_later_starts(repository: Hooked, hooks: str) -> None:
 
 @pytest.mark.parametrize("repository", WAYS_IN, indirect=True)
 def test_an_agents_commit_starts_python_once_and_is_recorded_as_an_agents(repository):
-    put_in(repository, "install git")  # beside a framework the reference-transaction hook alone
+    # Beside a framework, the reference-transaction hook alone.
+    install_gate(repository, "install git")
     if (repository.path / ".pre-commit-config.yaml").exists():
         name_later_starts(repository, "commit-msg|post-commit")
     for name in ("commit-msg", "post-commit", "reference-transaction"):

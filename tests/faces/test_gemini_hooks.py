@@ -90,7 +90,7 @@ class Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted(calls: list[tuple[str, dict[str, Any]] | None]) -> Iterator[Scripted]:
+def serve_script(calls: list[tuple[str, dict[str, Any]] | None]) -> Iterator[Scripted]:
     server = Scripted(calls)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -111,7 +111,7 @@ def gemini(
     variables = {
         name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")
     }
-    with scripted(calls) as api:
+    with serve_script(calls) as api:
         around = variables | {
             name: value for name, value in os.environ.items() if name.startswith("GIT_")
         }

@@ -21,8 +21,8 @@ from hooked import (
     WAYS_IN,
     Hooked,
     copy_template,
-    put_in,
-    started,
+    install_gate,
+    start_repository,
 )
 from wire import answer, answering
 
@@ -328,7 +328,7 @@ def pushing(request, templates, tmp_path, environ) -> Hooked:
         templates / f"pushing by {way_in}",
         tmp_path / "repository",
         environ,
-        lambda repository: put_in(repository, way_in),
+        lambda repository: install_gate(repository, way_in),
     )
     repository.git("init", "-q", "--bare", str(tmp_path / "remote"))
     repository.git("remote", "add", "origin", str(tmp_path / "remote"))
@@ -338,24 +338,24 @@ def pushing(request, templates, tmp_path, environ) -> Hooked:
     return repository
 
 
-def _written(repository: Hooked, name: str, text: str) -> None:
+def _stage_file(repository: Hooked, name: str, text: str) -> None:
     (repository.path / name).write_text(text)
     repository.git("add", name)
 
 
 def _commit(repository: Hooked, name: str, text: str) -> str:
-    _written(repository, name, text)
+    _stage_file(repository, name, text)
     repository.git("commit", "-q", "--no-verify", "-m", name)
     return repository.git("rev-parse", "HEAD")
 
 
-def _pushed(repository: Hooked) -> list[str]:
+def _pushed_commits(repository: Hooked) -> list[str]:
     return [record["commit"] for record in repository.records() if record["stage"] == "pre-push"]
 
 
-def _old(repository: Hooked, name: str, text: str) -> str:
+def _commit_unseen(repository: Hooked, name: str, text: str) -> str:
     """A commit that no hook of this clone saw, as those from before there were any."""
-    _written(repository, name, text)
+    _stage_file(repository, name, text)
     repository.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", name)
     return repository.git("rev-parse", "HEAD")
 
@@ -365,38 +365,38 @@ OLDER = "older than the gate here: not reviewed"
 
 @pytest.mark.parametrize("pushing", WAYS_IN, indirect=True)
 def test_a_first_push_is_not_held_back_by_what_is_older_than_the_hooks(pushing):
-    _old(pushing, "old", CONFLICT)
+    _commit_unseen(pushing, "old", CONFLICT)
     assert OLDER in pushing.git("push", "-q", "origin", "main")
     bad = _commit(pushing, "bad", CONFLICT)
     push = pushing.run("git", "push", "origin", "main")
     assert (push.code, "bad:1" in push.text, OLDER in push.text) == (1, True, False)
-    assert _pushed(pushing)[-1] == bad
+    assert _pushed_commits(pushing)[-1] == bad
 
 
 def test_what_the_hooks_saw_is_held_to_the_gate_in_a_first_push_whatever_its_date(pushing):
-    _old(pushing, "old", CONFLICT)
+    _commit_unseen(pushing, "old", CONFLICT)
     _commit(pushing, "bad", CONFLICT)
-    _old(pushing, "unseen", "made by plumbing, with an old date\n")
+    _commit_unseen(pushing, "unseen", "made by plumbing, with an old date\n")
     push = pushing.run("git", "push", "origin", "main")
     assert (push.code, "bad:1" in push.text, "old:1" in push.text) == (1, True, False)
     assert "2 commits " + OLDER in push.text
-    assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == ["bad", "unseen"]
+    assert [file["path"] for file in pushing.last_review()["change"]["files"]] == ["bad", "unseen"]
 
 
 def test_what_was_made_after_a_hook_first_ran_is_held_to_the_gate_though_none_saw_it(pushing):
-    _old(pushing, "old", CONFLICT)
+    _commit_unseen(pushing, "old", CONFLICT)
     pushing.git("push", "-q", "origin", "main")
     pushing.environ.pop("GIT_COMMITTER_DATE")
-    _old(pushing, "bad", CONFLICT)
+    _commit_unseen(pushing, "bad", CONFLICT)
     assert pushing.run("git", "push", "origin", "main").code == 1
 
 
 def test_a_first_push_begins_at_the_commit_that_brings_the_gate(pushing):
-    _old(pushing, "old", CONFLICT)
+    _commit_unseen(pushing, "old", CONFLICT)
     (pushing.path / ".vibe-gate").mkdir()
-    _old(pushing, ".vibe-gate/gate.toml", "schema = 1\nrubrics = []\n")
+    _commit_unseen(pushing, ".vibe-gate/gate.toml", "schema = 1\nrubrics = []\n")
     assert OLDER in pushing.git("push", "-q", "origin", "main")
-    assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == [
+    assert [file["path"] for file in pushing.last_review()["change"]["files"]] == [
         ".vibe-gate/gate.toml"
     ]
 
@@ -404,7 +404,7 @@ def test_a_first_push_begins_at_the_commit_that_brings_the_gate(pushing):
 @pytest.fixture
 def installed(pushing: Hooked) -> Hooked:
     """`install git` ran now, after an old commit."""
-    _old(pushing, "old", CONFLICT)
+    _commit_unseen(pushing, "old", CONFLICT)
     pushing.git("tag", "-a", "-m", "x", "v1")
     pushing.forget_records()
     assert pushing.run("vibe-gate", "install", "git").code == 0
@@ -419,7 +419,7 @@ def test_a_first_push_reviews_what_was_made_after_the_installation_whatever_its_
     installed: Hooked, date: str
 ) -> None:
     installed.environ["GIT_COMMITTER_DATE"] = date
-    _old(installed, "bad", CONFLICT)
+    _commit_unseen(installed, "bad", CONFLICT)
     push = installed.run("git", "push", "origin", "main")
     assert (push.code, "bad:1" in push.text, "old:1" in push.text) == (1, True, False)
     assert "older than the gate here" in push.text
@@ -430,7 +430,7 @@ def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(
 ) -> None:
     installed.environ["GIT_COMMITTER_DATE"] = LONG_AGO
     installed.git("checkout", "-q", "-b", "side", "HEAD~1")
-    _old(installed, "bad", CONFLICT)
+    _commit_unseen(installed, "bad", CONFLICT)
     rubrics = installed.path / ".vibe-gate/rubrics"
     rubrics.mkdir(parents=True)
     (rubrics / "safety.toml").write_text(
@@ -438,13 +438,13 @@ def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(
         'check = "no-conflict-markers"\nmust = true\n'
     )
     installed.git("add", ".vibe-gate")
-    _old(installed, ".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["safety"]\n')
+    _commit_unseen(installed, ".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["safety"]\n')
     push = installed.run("git", "push", "origin", "side")
     assert (push.code, "bad:1" in push.text) == (1, True)
 
 
 def test_a_second_installation_does_not_move_the_start(installed: Hooked) -> None:
-    _old(installed, "bad", CONFLICT)
+    _commit_unseen(installed, "bad", CONFLICT)
     installed.run("vibe-gate", "install", "git")
     assert installed.run("git", "push", "origin", "main").code == 1
 
@@ -452,11 +452,11 @@ def test_a_second_installation_does_not_move_the_start(installed: Hooked) -> Non
 def test_an_old_history_that_is_imported_after_the_installation_is_older(installed: Hooked) -> None:
     installed.git("checkout", "-q", "--orphan", "imported")
     installed.environ["GIT_COMMITTER_DATE"] = LONG_AGO
-    _old(installed, "first", CONFLICT)
-    _old(installed, "second", CONFLICT)
+    _commit_unseen(installed, "first", CONFLICT)
+    _commit_unseen(installed, "second", CONFLICT)
     assert "2 commits " + OLDER in installed.git("push", "origin", "imported")
     installed.environ.pop("GIT_COMMITTER_DATE")
-    _old(installed, "bad", CONFLICT)
+    _commit_unseen(installed, "bad", CONFLICT)
     push = installed.run("git", "push", "origin", "imported")
     assert (push.code, "bad:1" in push.text) == (1, True)
 
@@ -475,7 +475,7 @@ def test_the_pushed_commits_are_judged_and_never_the_working_tree(pushing):
     pushing.git("add", "a")
     pushing.write(b=CONFLICT)
     pushing.git("push", "-q", "origin", "main")
-    assert _pushed(pushing) == [good]
+    assert _pushed_commits(pushing) == [good]
 
 
 def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
@@ -486,7 +486,7 @@ def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
     new = _commit(pushing, "new", CONFLICT)
     push = pushing.run("git", "push", "--force", "origin", "main")
     assert push.code == 1
-    assert _pushed(pushing)[-1] == new
+    assert _pushed_commits(pushing)[-1] == new
 
 
 def test_what_others_pushed_is_nothing_that_a_rebase_or_a_merge_brings(pushing):
@@ -500,7 +500,7 @@ def test_what_others_pushed_is_nothing_that_a_rebase_or_a_merge_brings(pushing):
     pushing.git("push", "-q", "--no-verify", "origin", "main")
     pushing.git("rebase", "-q", "main", "topic")
     pushing.git("push", "-q", "--force", "origin", "topic")
-    assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == ["topic"]
+    assert [file["path"] for file in pushing.last_review()["change"]["files"]] == ["topic"]
     pushing.git("checkout", "-q", "main")
     _commit(pushing, "topic", "main\n")
     _commit(pushing, "c", CONFLICT)
@@ -509,7 +509,7 @@ def test_what_others_pushed_is_nothing_that_a_rebase_or_a_merge_brings(pushing):
     pushing.run("git", "merge", "-q", "main")
     _commit(pushing, "topic", "both\n")
     pushing.git("push", "-q", "origin", "topic")
-    assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == ["topic"]
+    assert [file["path"] for file in pushing.last_review()["change"]["files"]] == ["topic"]
 
 
 @pytest.mark.slow
@@ -525,7 +525,7 @@ def test_several_refs_are_each_judged(plain, tmp_path):
     repository.git("tag", "-a", "-m", "of one", "v1", "one")
     push = repository.run("git", "push", "origin", "one", "two", "v1", ":gone")
     assert push.code == 1
-    assert set(_pushed(repository)) == {first_commit, second_commit}
+    assert set(_pushed_commits(repository)) == {first_commit, second_commit}
 
 
 def test_a_remote_without_a_name_is_taken_to_have_what_the_remote_of_its_url_has(pushing, tmp_path):
@@ -534,7 +534,7 @@ def test_a_remote_without_a_name_is_taken_to_have_what_the_remote_of_its_url_has
     pushing.git("fetch", "-q", "origin")
     good = _commit(pushing, "good", "good\n")
     pushing.git("push", "-q", str(tmp_path / "remote"), "main:another")
-    assert _pushed(pushing) == [good]
+    assert _pushed_commits(pushing) == [good]
 
 
 @pytest.mark.slow
@@ -544,7 +544,7 @@ def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_gi
 ):
     if not (BIN / way_in).exists():
         pytest.skip(f"{way_in} is not installed here")
-    repository = put_in(started(tmp_path / "repository", environ), way_in)
+    repository = install_gate(start_repository(tmp_path / "repository", environ), way_in)
     for stage in ("pre-commit", "manual"):
         result = repository.run(
             str(BIN / way_in), "run", "-v", "--all-files", "--hook-stage", stage, "vibe-gate"
@@ -555,7 +555,7 @@ def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_gi
     repository.git("add", "a")
     result = repository.run(str(BIN / way_in), "run", "--hook-stage", "manual", "vibe-gate")
     assert result.code == 1
-    assert repository.judged() == {repository.git("write-tree")}
+    assert repository.judged_trees() == {repository.git("write-tree")}
     bad = _commit(repository, "bad", CONFLICT)
     result = repository.run(
         str(BIN / way_in), "run", "vibe-gate", "--from-ref", f"{bad}~1", "--to-ref", bad, CI="true"
@@ -588,7 +588,7 @@ def test_an_option_that_nobody_knows_stops_git(plain):
 
 
 def test_a_hook_line_of_ones_own_stops_git_too(tmp_path, environ):
-    repository = started(tmp_path / "repository", environ)
+    repository = start_repository(tmp_path / "repository", environ)
     hook = repository.path / ".git" / "hooks" / "pre-commit"
     hook.write_text('#!/bin/sh\nvibe-gate hook pre-commit --strict -- "$@"\n')
     hook.chmod(0o755)

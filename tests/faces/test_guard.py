@@ -50,7 +50,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def placed(text: str, places: dict[str, str]) -> str:
+def fill_places(text: str, places: dict[str, str]) -> str:
     for name, path in places.items():
         text = text.replace("{" + name + "}", path)
     return text
@@ -64,7 +64,7 @@ def refusal(places: dict[str, str], tool: str, **tool_input: object) -> str:
 
 def said_of(line: str, places: dict[str, str]) -> str:
     try:
-        return refusal(places, "Bash", command=placed(line, places))
+        return refusal(places, "Bash", command=fill_places(line, places))
     except ValueError:  # a quote that is never closed
         return ""
 
@@ -134,7 +134,7 @@ def test_the_folder_of_a_session_is_known_whatever_it_is_called(
         (cwd / "deeper").mkdir(parents=True, exist_ok=True)
         call = {
             "tool_name": "Bash",
-            "tool_input": {"command": placed(command, places)},
+            "tool_input": {"command": fill_places(command, places)},
             "cwd": str(cwd),
         }
         with subtests.test(folder=folder):
@@ -184,7 +184,7 @@ def test_tools_may_not_write_definitions_from_a_folder_with_an_odd_name(places, 
 )
 def test_tools_may_write_what_is_not_the_gates(places, tool, path, refused):
     tool_input = {"content": "x"} if tool == "Write" else {"old_string": "1", "new_string": "2"}
-    assert bool(refusal(places, tool, file_path=placed(path, places), **tool_input)) is refused
+    assert bool(refusal(places, tool, file_path=fill_places(path, places), **tool_input)) is refused
 
 
 def test_a_link_to_a_definition_is_seen_through(places):
@@ -342,7 +342,7 @@ def event(cwd: object = "/git", **tool_input: str) -> bytes:
     return json.dumps(document | {"tool_input": tool_input}, separators=(",", ":")).encode()
 
 
-def guarded(data: bytes, root: Path) -> subprocess.CompletedProcess[bytes]:
+def run_guard_script(data: bytes, root: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         BARE, input=data, cwd=root, env={"CLAUDE_PROJECT_DIR": str(root)}, capture_output=True
     )
@@ -350,7 +350,7 @@ def guarded(data: bytes, root: Path) -> subprocess.CompletedProcess[bytes]:
 
 def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
     root = repository(tmp_path / "r")
-    result = guarded(event(root, command="git commit -n"), root)
+    result = run_guard_script(event(root, command="git commit -n"), root)
     output = json.loads(result.stdout)["hookSpecificOutput"]
     assert (result.returncode, result.stderr) == (0, b"")
     assert (output["hookEventName"], output["permissionDecision"]) == ("PreToolUse", "deny")
@@ -394,13 +394,13 @@ def test_a_refusal_of_geminis_guard_is_a_decision_in_the_form_that_gemini_cli_re
     ],
 )
 def test_everything_else_goes_through_in_silence(tmp_path, data):
-    result = guarded(data, repository(tmp_path / "r"))
+    result = run_guard_script(data, repository(tmp_path / "r"))
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
 
 
 def test_what_cannot_be_read_is_noted_as_a_gap(tmp_path):
     root = repository(tmp_path / "r")
-    guarded(event(command="git commit -m 'unclosed"), root)
+    run_guard_script(event(command="git commit -m 'unclosed"), root)
     (gaps,) = (root / ".git" / "vibe-gate").glob("*/gaps")
     assert "guard: ValueError: No closing quotation" in gaps.read_text()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hooked import started
+from hooked import start_repository
 
 NOT_NEEDED = {
     "claude_agent_sdk", "concurrent.futures", "github3", "importlib.metadata", "pydantic",
@@ -19,7 +19,7 @@ lighter.
 
 @pytest.mark.slow
 def test_a_commit_that_asks_no_judge_loads_no_more_than_it_needs(tmp_path, environ):
-    repository = started(tmp_path / "r", environ)
+    repository = start_repository(tmp_path / "r", environ)
     repository.write(a="changed\n")
     repository.git("add", "a")
     for _ in "ab":  # the first of a day also cleans

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hooked import ROOT, Done, Hooked, started
+from hooked import ROOT, Hooked, ProgramResult, start_repository
 
 BLOCK = 'schema = 1\nrubrics = []\n[on]\ninconclusive = "{}"\n'
 
@@ -43,7 +43,7 @@ def broken_program(copies: Path, module: str, text: str) -> list[str]:
 
 @pytest.fixture
 def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
-    return started(tmp_path / "repository", environ)
+    return start_repository(tmp_path / "repository", environ)
 
 
 def with_rule(repository: Hooked, rule: str) -> Hooked:
@@ -57,7 +57,7 @@ def with_rule(repository: Hooked, rule: str) -> Hooked:
     return repository
 
 
-def run_hook(repository: Hooked, program: list[str], stage: str) -> Done:
+def run_hook(repository: Hooked, program: list[str], stage: str) -> ProgramResult:
     head = repository.git("rev-parse", "HEAD")
     lines = {
         "pre-push": f"refs/heads/main {head} refs/heads/main {'0' * 40}\n",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command import vibe_gate
 from hook_managers import MANAGERS, Manager, run_manager
-from hooked import Done, Hooked, started
+from hooked import Hooked, ProgramResult, start_repository
 
 from vibe_gate.faces.git_hook.frameworks import REVIEWING, find_hooks
 
@@ -33,12 +33,12 @@ def manager(request: pytest.FixtureRequest) -> Manager:
 
 @pytest.fixture
 def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
-    return started(tmp_path / "repository", environ)
+    return start_repository(tmp_path / "repository", environ)
 
 
-def gate(repository: Hooked, *argv: str) -> Done:
+def gate(repository: Hooked, *argv: str) -> ProgramResult:
     result = vibe_gate(*argv, cwd=repository.path, environ=repository.environ | repository.more)
-    return Done(result.code, result.out + result.err)
+    return ProgramResult(result.code, result.out + result.err)
 
 
 def doctor(repository: Hooked) -> tuple[str, str]:

@@ -13,9 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import started as fresh
-from command import vibe_gate
-from hooked import BIN, ROOT, STAGES, Done, Hooked, started
+from command import run_unforked, vibe_gate
+from hooked import BIN, ROOT, STAGES, Hooked, ProgramResult, start_repository
 
 from vibe_gate.domain import provenance
 from vibe_gate.faces.git_hook.install import HINTS, HOOKS
@@ -25,25 +24,25 @@ LOGGING = '#!/bin/sh\necho "{name} ran with $# arguments" >> "$LOG"\ncat >> "$LO
 
 @pytest.fixture
 def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
-    repository = started(tmp_path / "repository", environ)
+    repository = start_repository(tmp_path / "repository", environ)
     repository.more["LOG"] = str(tmp_path / "log")
     return repository
 
 
-def gate(repository: Hooked, *argv: str) -> Done:
+def gate(repository: Hooked, *argv: str) -> ProgramResult:
     result = vibe_gate(*argv, cwd=repository.path, environ=repository.environ | repository.more)
-    return Done(result.code, result.out + result.err)
+    return ProgramResult(result.code, result.out + result.err)
 
 
-def installed(repository: Hooked) -> Hooked:
+def install_hooks(repository: Hooked) -> Hooked:
     result = gate(repository, "install", "git")
     assert result.code == 0, result.text
     return repository
 
 
-def installed_for_real(repository: Hooked) -> Hooked:
+def install_started_hooks(repository: Hooked) -> Hooked:
     """The same by a Python that was started: the hooks name the interpreter itself."""
-    result = fresh(
+    result = run_unforked(
         "install", "git", cwd=repository.path, environ=repository.environ | repository.more
     )
     assert result.code == 0, result.err
@@ -58,7 +57,7 @@ def files(folder: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def before(repository: Hooked, *names: str) -> None:
+def write_logging_hooks(repository: Hooked, *names: str) -> None:
     """Hooks of the user's own: they write down that they ran, and what they read."""
     for name in names:
         hook = repository.path / ".git" / "hooks" / name
@@ -66,16 +65,16 @@ def before(repository: Hooked, *names: str) -> None:
         hook.chmod(0o700)
 
 
-def log(repository: Hooked) -> str:
+def read_log(repository: Hooked) -> str:
     path = Path(repository.more["LOG"])
     return path.read_text() if path.exists() else ""
 
 
 def test_twice_is_once_and_away_again_every_byte_is_as_it_was(repository):
-    before(repository, "pre-commit", "pre-push")
+    write_logging_hooks(repository, "pre-commit", "pre-push")
     (repository.path / ".git" / "hooks" / "commit-msg").symlink_to("commit-msg.sample")
     was = files(repository.path / ".git" / "hooks")
-    installed(repository)
+    install_hooks(repository)
     assert (once := files(repository.path / ".git" / "hooks")) != was
     assert "unchanged" in gate(repository, "install", "git").text
     assert files(repository.path / ".git" / "hooks") == once
@@ -87,7 +86,7 @@ def test_twice_is_once_and_away_again_every_byte_is_as_it_was(repository):
 
 
 def test_uninstalling_says_what_stays(repository):
-    installed(repository)
+    install_hooks(repository)
     repository.write(a="x\n")
     repository.git("commit", "-a", "-m", "x")
     result = gate(repository, "uninstall", "git")
@@ -97,16 +96,16 @@ def test_uninstalling_says_what_stays(repository):
 
 
 def test_a_hook_that_cannot_run_any_more_is_mended(repository):
-    installed(repository)
+    install_hooks(repository)
     (repository.path / ".git" / "hooks" / "pre-commit").chmod(0o644)
     assert "unchanged" not in gate(repository, "install", "git").text
     repository.write(a="x\n")
     repository.git("commit", "-a", "-m", "x")
-    assert repository.judged() == {repository.tree()}
+    assert repository.judged_trees() == {repository.tree()}
 
 
 def test_nothing_is_written_where_one_of_the_hooks_has_no_room(repository):
-    before(repository, "post-commit", "post-commit.before-vibe-gate")
+    write_logging_hooks(repository, "post-commit", "post-commit.before-vibe-gate")
     was = files(repository.path / ".git" / "hooks")
     result = gate(repository, "install", "git")
     assert result.code == 3
@@ -122,7 +121,7 @@ def test_the_path_of_hooks_is_read_as_git_reads_it(repository):
     assert {path.name for path in (repository.path / "hooks here").iterdir()} == set(HOOKS)
     repository.write(a="x\n")
     repository.git("commit", "-a", "-m", "x")
-    assert repository.judged() == {repository.tree()}
+    assert repository.judged_trees() == {repository.tree()}
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])
@@ -132,7 +131,7 @@ def test_outside_a_repository_a_sentence_says_so(repository, tmp_path, command):
 
 
 def test_uninstalling_what_is_not_there_says_so(repository):
-    before(repository, "pre-commit")
+    write_logging_hooks(repository, "pre-commit")
     was = files(repository.path / ".git" / "hooks")
     result = gate(repository, "uninstall", "git")
     assert (result.code, files(repository.path / ".git" / "hooks")) == (0, was)
@@ -141,46 +140,46 @@ def test_uninstalling_what_is_not_there_says_so(repository):
 
 
 def test_a_hook_that_was_there_runs_first_and_can_stop_git(repository):
-    before(repository, "pre-commit")
-    installed(repository)
+    write_logging_hooks(repository, "pre-commit")
+    install_hooks(repository)
     repository.write(a="x\n")
     repository.git("commit", "-a", "-m", "x")
-    assert log(repository) == "pre-commit ran with 0 arguments\n"
-    assert repository.judged() == {repository.tree()}
+    assert read_log(repository) == "pre-commit ran with 0 arguments\n"
+    assert repository.judged_trees() == {repository.tree()}
     (repository.path / ".git" / "hooks" / "pre-commit.before-vibe-gate").write_text(
         "#!/bin/sh\nexit 7\n"
     )
     repository.write(a="y\n")
     assert repository.run("git", "commit", "-a", "-m", "y").code == 1
-    assert len(repository.judged()) == 1
+    assert len(repository.judged_trees()) == 1
 
 
 def test_what_an_earlier_hook_adds_to_the_index_is_judged_too(repository):
     hook = repository.path / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\necho formatted > b\ngit add b\n")
     hook.chmod(0o755)
-    installed(repository)
+    install_hooks(repository)
     repository.write(a="x\n")
     repository.git("add", "a")
     repository.git("commit", "-m", "x")
     assert repository.git("show", "HEAD:b") == "formatted"
-    assert repository.judged() == {repository.tree()}
+    assert repository.judged_trees() == {repository.tree()}
 
 
 @pytest.mark.slow
 def test_both_hooks_read_what_git_writes(repository, tmp_path):
-    before(repository, "pre-push", "post-rewrite")
-    installed(repository)
+    write_logging_hooks(repository, "pre-push", "post-rewrite")
+    install_hooks(repository)
     repository.git("init", "-q", "--bare", str(tmp_path / "remote"))
     repository.git("push", "-q", str(tmp_path / "remote"), "main")
     head = repository.git("rev-parse", "HEAD")
     assert (
         f"pre-push ran with 2 arguments\nrefs/heads/main {head} refs/heads/main {'0' * 40}\n"
-        in log(repository)
+        in read_log(repository)
     )
     assert [record["commit"] for record in repository.records()] == [head]
     repository.git("commit", "-q", "--amend", "-m", "again")
-    assert log(repository).endswith(f"{head} {repository.git('rev-parse', 'HEAD')}\n")
+    assert read_log(repository).endswith(f"{head} {repository.git('rev-parse', 'HEAD')}\n")
     assert [record["old"] for record in repository.records() if record["kind"] == "rewritten"] == [
         head
     ]
@@ -242,16 +241,16 @@ def test_a_hook_of_a_persons_own_that_names_us_is_kept_and_comes_back(repository
     was = files(repository.path / ".git" / "hooks")
     assert gate(repository, "uninstall", "git").code == 0
     assert files(repository.path / ".git" / "hooks") == was
-    installed(repository)
+    install_hooks(repository)
     repository.write(a="x\n")
     repository.git("commit", "-a", "-m", "x")
-    assert log(repository) == "mine\n"
+    assert read_log(repository) == "mine\n"
     assert gate(repository, "uninstall", "git").code == 0
     assert files(repository.path / ".git" / "hooks") == was
 
 
 def test_lines_that_were_added_to_ours_are_not_lost(repository):
-    installed(repository)
+    install_hooks(repository)
     added = '# see also: exec python -m vibe_gate hook pre-commit -- "$@" \n'
     hook = repository.path / ".git" / "hooks" / "pre-commit"
     hook.write_text(hook.read_text() + added)
@@ -276,7 +275,7 @@ def test_husky_gets_a_line_of_its_own(repository):
 
 @pytest.mark.slow
 def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(repository):
-    installed_for_real(repository)
+    install_started_hooks(repository)
     for name in STAGES:
         hook = repository.path / ".git" / "hooks" / name
         hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
@@ -288,13 +287,13 @@ def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(repositor
         in result.text
     )
     assert "run 'vibe-gate install git' where vibe-gate is now" in result.text
-    installed(repository)
+    install_hooks(repository)
     repository.git("commit", "-a", "-m", "x")
 
 
 @pytest.mark.slow
 def test_with_nothing_staged_no_python_is_started(repository):
-    installed_for_real(repository)
+    install_started_hooks(repository)
     for name in STAGES:
         hook = repository.path / ".git" / "hooks" / name
         hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
@@ -306,18 +305,18 @@ def test_with_nothing_staged_no_python_is_started(repository):
     [("diff.relative", "true"), ("diff.ignoreSubmodules", "all"), ("diff.external", "true")],
 )
 def test_no_setting_hides_what_is_staged_from_the_first_look(repository, setting):
-    installed(repository)
+    install_hooks(repository)
     repository.git("config", *setting)
     repository.write(a="x\n")
     repository.git("commit", "-a", "-m", "x")
-    assert repository.judged() == {repository.tree()}
+    assert repository.judged_trees() == {repository.tree()}
 
 
 def test_a_program_without_a_terminal_and_a_path_commits(repository):
     """As a GUI client does: from another folder, without a terminal, and with next to nothing on
     PATH.
     """
-    installed(repository)
+    install_hooks(repository)
     repository.write(a="x\n")
     result = subprocess.run(
         [shutil.which("git") or "git", "-C", str(repository.path), "commit", "-a", "-m", "x"],
@@ -332,23 +331,23 @@ def test_a_program_without_a_terminal_and_a_path_commits(repository):
         start_new_session=True,
     )
     assert result.returncode == 0
-    assert repository.judged() == {repository.tree()}
+    assert repository.judged_trees() == {repository.tree()}
 
 
 def test_from_a_subfolder_and_a_linked_worktree_the_same_hooks_are_meant(repository, tmp_path):
     (repository.path / "deep").mkdir()
     subfolder = Hooked(repository.path / "deep", repository.environ, repository.more)
-    installed(subfolder)
+    install_hooks(subfolder)
     repository.git("worktree", "add", "-q", str(tmp_path / "linked"))
-    linked = installed(Hooked(tmp_path / "linked", repository.environ, repository.more))
+    linked = install_hooks(Hooked(tmp_path / "linked", repository.environ, repository.more))
     linked.write(a="x\n")
     linked.git("commit", "-a", "-m", "x")
-    assert repository.judged() == {linked.tree()}
+    assert repository.judged_trees() == {linked.tree()}
     assert not list((repository.path / ".git" / "hooks").glob("*.before-vibe-gate"))
 
 
 def test_a_repository_that_was_moved_keeps_its_gate(repository, tmp_path):
-    installed(repository)
+    install_hooks(repository)
     moved = Hooked(
         repository.path.rename(tmp_path / "moved to a place with spaces"),
         repository.environ,
@@ -357,23 +356,23 @@ def test_a_repository_that_was_moved_keeps_its_gate(repository, tmp_path):
     moved.git("commit", "--allow-empty", "-m", "idle")
     moved.write(a="x\n")
     moved.git("commit", "-a", "-m", "x")
-    assert moved.judged() == {moved.tree()}
+    assert moved.judged_trees() == {moved.tree()}
     assert [record["kind"] for record in moved.records()] == ["reviewed"]
 
 
 @pytest.mark.slow
 def test_code_of_the_reviewed_repository_is_never_imported(repository):
-    installed_for_real(repository)
+    install_started_hooks(repository)
     for name in ("json", "argparse", "pydantic", "vibe_gate"):
         (repository.path / f"{name}.py").write_text("raise SystemExit('hostile')")
     repository.git("add", "-A")
     assert "hostile" not in repository.git("commit", "-m", "x", PYTHONPATH=str(repository.path))
-    assert repository.judged() == {repository.tree()}
+    assert repository.judged_trees() == {repository.tree()}
 
 
 @pytest.mark.slow
 def test_after_a_human_change_no_python_is_started_again(repository):
-    installed_for_real(repository)
+    install_started_hooks(repository)
     for name in ("commit-msg", "post-commit"):
         hook = repository.path / ".git" / "hooks" / name
         hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
@@ -384,7 +383,7 @@ def test_after_a_human_change_no_python_is_started_again(repository):
 
 def test_a_commit_of_another_tree_than_the_one_that_passed_is_a_bypass(repository):
     """As if the number of the git process came again."""
-    installed(repository)
+    install_hooks(repository)
     repository.write(a="x\n")
     repository.git("commit", "-a", "-m", "x")
     passed = repository.path / ".git" / "vibe-gate" / "passed"

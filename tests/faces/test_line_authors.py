@@ -62,7 +62,7 @@ def data_of(page: str) -> dict:
     return json.loads(html.fromstring(page).get_element_by_id("data").text)
 
 
-def written(page: str) -> list[list[object]]:
+def written_lines(page: str) -> list[list[object]]:
     return data_of(page)["written"]
 
 
@@ -70,7 +70,7 @@ def written(page: str) -> list[list[object]]:
 def test_a_page_in_the_store_has_the_prompt_and_one_elsewhere_the_turn_alone(ask, repo, tmp_path):
     ask("review", "--staged", "--no-judge", "--html", str(tmp_path / "first.html"))
     stored_page = Path(ask("report").strip()).read_text()
-    assert written(stored_page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]]
+    assert written_lines(stored_page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]]
     section = html.fromstring(stored_page).get_element_by_id("w-1")
     assert "Claude Code, turn 1" in section.text_content() and SESSION in section.text_content()
     (prompt,) = section.xpath("pre")
@@ -79,7 +79,7 @@ def test_a_page_in_the_store_has_the_prompt_and_one_elsewhere_the_turn_alone(ask
     )
     away = ask("report", "-o", "-")
     assert away == (tmp_path / "first.html").read_text()
-    assert written(away) == written(stored_page) and "made without the prompts" in away
+    assert written_lines(away) == written_lines(stored_page) and "made without the prompts" in away
     assert "prices" not in away.replace(str(repo), "") and "alert(1)" not in away
     assert ask("report", "-o", "-", "--prompts") == stored_page
     commit(repo)
@@ -95,7 +95,7 @@ def test_a_page_tells_who_wrote_staged_lines_after_the_index_changed_or_says_tha
     git(repo, "add", "src")
     page = Path(ask("report").strip()).read_text()
     assert (
-        written(page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]]
+        written_lines(page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]]
         and "Write the prices down." in page
     )
     (repo / "src" / "price.py").write_text(f"KEY = 'ghp_{'a1B2c3D4e5F6' * 3}'\n")
@@ -104,7 +104,7 @@ def test_a_page_tells_who_wrote_staged_lines_after_the_index_changed_or_says_tha
     (repo / "src" / "price.py").write_text("COST = 4\n")
     git(repo, "add", "src")
     page = Path(ask("report").strip()).read_text()
-    assert not written(page) and "Who wrote the lines is not known" in page
+    assert not written_lines(page) and "Who wrote the lines is not known" in page
 
 
 def test_a_page_that_leaves_has_no_conversation_that_was_shown_a_prompt(tmp_path):

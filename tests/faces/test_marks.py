@@ -9,8 +9,8 @@ import os
 import sys
 
 import pytest
-from command import started as fresh
-from hooked import Hooked, copy_template, put_in
+from command import run_unforked
+from hooked import Hooked, copy_template, install_gate
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def repository(templates, tmp_path, environ) -> Hooked:
     """Hooks, and a branch `topic` of two commits that they let through, beside one on main."""
 
     def finish(repository: Hooked) -> None:
-        put_in(repository, "install git")
+        install_gate(repository, "install git")
         repository.git("checkout", "-q", "-b", "topic")
         commit(repository, "b", "picked\n")
         commit(repository, "c", "picked, too\n")
@@ -50,13 +50,13 @@ def bypasses(repository: Hooked) -> list[tuple[object, object]]:
     return [(record.get("during", ""), record.get("hints", [])) for record in kinds]
 
 
-def verified(repository: Hooked, span: str) -> list[str]:
+def verified_statuses(repository: Hooked, span: str) -> list[str]:
     rows = json.loads(repository.run("vibe-gate", "verify", "--json", span).text)["commits"]
     return [row["status"] for row in rows]
 
 
 def test_what_git_makes_by_itself_starts_no_python(repository):
-    installation = fresh(
+    installation = run_unforked(
         "install", "git", cwd=repository.path, environ=repository.environ | repository.more
     )
     assert installation.code == 0, installation.err
@@ -69,9 +69,9 @@ def test_what_git_makes_by_itself_starts_no_python(repository):
         at.git("cherry-pick", "topic~1", "topic")
         at.git("commit", "-q", "--amend", "-m", f"in {at.path.name}")
     repository.git("rebase", "-q", "main~2", "topic", **LATER)
-    put_in(repository, "install git")
+    install_gate(repository, "install git")
     assert marks(repository) == ["amend"] * 2 + ["cherry-pick"] * 4 + ["rebase"] * 2
-    assert verified(repository, "HEAD~1..HEAD") == ["reviewed"]  # its patch was
+    assert verified_statuses(repository, "HEAD~1..HEAD") == ["reviewed"]  # its patch was
     assert marks(repository) == []
     assert (
         sorted(during for during, _ in bypasses(repository)) == ["cherry-pick"] * 2 + ["rebase"] * 2
@@ -90,7 +90,7 @@ def test_a_branch_that_is_gone_makes_no_bypass_of_what_git_made_of_it(repository
     repository.git("checkout", "-q", "main")
     repository.git("reset", "-q", "--hard", "rebased")
     repository.git("branch", "-q", "-D", "topic", "rebased")
-    verified(repository, "HEAD~1..HEAD")
+    verified_statuses(repository, "HEAD~1..HEAD")
     assert {during for during, _ in bypasses(repository)} == {"cherry-pick", "rebase"}
 
 
@@ -111,7 +111,7 @@ def test_of_an_agent_they_keep_its_signs(repository, variable):
     repository.git("commit", "-q", "--amend", "-m", "other words", **agent)
     repository.git("rebase", "-q", "main~1", "topic", **agent, **LATER)
     assert set(marks(repository)) == {"amend", "cherry-pick", "rebase"}
-    verified(repository, "HEAD~1..HEAD")
+    verified_statuses(repository, "HEAD~1..HEAD")
     signs = [(during, variable in str(hints)) for during, hints in bypasses(repository)]
     assert sorted(signs) == [("cherry-pick", True), ("rebase", True), ("rebase", True)]
 
@@ -139,7 +139,7 @@ def test_what_a_person_commits_past_the_hooks_after_a_conflict_is_told_at_once(r
     repository.write(b="all\n")
     repository.git("add", "b")
     assert "not what git makes there by itself" in repository.git("rebase", "--continue")
-    verified(repository, "main..topic")
+    verified_statuses(repository, "main..topic")
     assert bypasses(repository) == [("", []), ("", []), ("rebase", [])]
 
 
@@ -159,7 +159,7 @@ def test_what_a_person_commits_past_the_hooks_in_a_rebase_is_told_at_once(reposi
     ) is (ending == "break")
     assert "went past the hooks" in commit(repository, "new", "sneaked in\n", "--no-verify")
     repository.git("rebase", "--quit" if ending == "break" else "--continue")
-    assert verified(repository, "main..HEAD") == ["bypassed", "reviewed"]
+    assert verified_statuses(repository, "main..HEAD") == ["bypassed", "reviewed"]
 
 
 @pytest.mark.parametrize("branch", [True, False])
@@ -199,7 +199,7 @@ def test_a_fake_mark_makes_no_bypass_innocent(repository):
         "x",
     ):
         (folder / name).touch()
-    assert verified(repository, "HEAD~1..HEAD") == ["bypassed"]
+    assert verified_statuses(repository, "HEAD~1..HEAD") == ["bypassed"]
     assert marks(repository) == ["x"]
 
 
@@ -225,7 +225,7 @@ def test_a_mark_of_a_commit_that_git_has_not_whole_stops_no_other(repository):
         (repository.path / "made").write_text(f"{line}\nauthor {person}\ncommitter {person}\n\nm\n")
         forged = repository.git("hash-object", "-t", "commit", "-w", "--literally", "made").strip()
         (folder / f"rebase.{repository.git('rev-parse', 'HEAD~1').strip()}.{forged}").touch()
-    assert verified(repository, "HEAD~1..HEAD") == ["reviewed"]
+    assert verified_statuses(repository, "HEAD~1..HEAD") == ["reviewed"]
     assert (marks(repository), len(bypasses(repository))) == ([], 1)
 
 

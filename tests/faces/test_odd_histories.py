@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from odd_commits import WORST, write_odd_history
 from repos import Repo
 
@@ -17,7 +17,7 @@ UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]")
 """What no line for people may hold, whoever wrote it."""
 
 
-def assert_answered(result: Done) -> None:
+def assert_answered(result: CommandResult) -> None:
     """An answer without what a terminal would obey; of a replay without a key, that nothing was
     replayed.
     """

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from bundle_words import KEY, START, Clock, OneSecretRedactor, record_a_review, summary_of
-from command import started
+from command import run_unforked
 from program import git
 from report.written_runs import ATTACK, write
 
@@ -85,7 +85,7 @@ def collector() -> Iterator[Collector]:
         server.shutdown()
 
 
-def checked(repo: Path) -> str:
+def record_checks(repo: Path) -> str:
     """A sealed run of checks alone; its id."""
     run = open_store(repo, OneSecretRedactor(), Clock()).begin(
         KEY, START, {"workflow": "review", "prompt": "p"}
@@ -203,7 +203,7 @@ def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(
     bundles, repo, collector, tmp_path
 ):
     write(repo)
-    first = checked(repo)
+    first = record_checks(repo)
     old = repo / ".vibe-artifacts" / KEY / "20260102T030405678Z-fde914e0"
     shutil.copytree(GOLDEN, old)  # of the first version of the format
     export = bundles(repo, "export", "--all", "--otlp", "../a.json", "--json")
@@ -331,7 +331,7 @@ REFUSALS = [
 
 
 def test_an_endpoint_that_does_not_take_it_is_a_sentence_and_exit_3(bundles, repo, collector):
-    checked(repo)
+    record_checks(repo)
     for collector.status, reason in REFUSALS:
         export = bundles(repo, "export", "--otlp", f"{collector.url}/base?key=hidden")
         assert (export.code, export.out) == (3, "")
@@ -366,7 +366,7 @@ USAGE = [
 
 
 def test_what_cannot_be_meant_is_exit_2(bundles, repo):
-    checked(repo)
+    record_checks(repo)
     (repo / "there.json").touch()
     for target, sentence in USAGE:
         export = bundles(repo, "export", "--otlp", target)
@@ -400,11 +400,11 @@ def test_a_damaged_or_foreign_run_is_exit_5_and_leaves_no_file(bundles, repo, co
 @pytest.mark.slow
 def test_without_the_extra_a_sentence_names_it(repo, environ, tmp_path):
     """A process of its own: what is imported in this one is there."""
-    checked(repo)
+    record_checks(repo)
     (tmp_path / "without" / "opentelemetry").mkdir(parents=True)
     (tmp_path / "without" / "opentelemetry" / "__init__.py").touch()
     path = f"{tmp_path / 'without'}:{Path(__file__).parents[2]}"
-    export = started(
+    export = run_unforked(
         "bundles", "export", "--otlp", "a.json", cwd=repo, environ={**environ, "PYTHONPATH": path}
     )
     assert export.code == 2 and "pip install 'vibe-gate[otlp]'" in export.err

@@ -38,7 +38,9 @@ def fail(gated: Gated, text: str = BAD) -> list[str]:
     ]
 
 
-def overridden(gated: Gated, name: str, reason: str = "the marker is meant") -> dict[str, Any]:
+def review_overridden(
+    gated: Gated, name: str, reason: str = "the marker is meant"
+) -> dict[str, Any]:
     """The review after an override until SOON."""
     result = gated.run("override", name, "--reason", reason, "--expires", SOON)
     assert result.code == 0, result.err
@@ -78,7 +80,7 @@ def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
 def test_the_receipt_says_who_let_it_pass_verify_shows_it_and_the_bundle_carries_a_remark(gated):
     [name] = fail(gated)
     [bundle] = gated.bundles()
-    overridden(gated, name)
+    review_overridden(gated, name)
     assert "the marker is meant" in (bundle / "annotations.ndjson").read_text()
     assert gated.run("bundles", "verify").code == 0
     gated.git("commit", "-q", "-m", "Change")
@@ -93,7 +95,7 @@ def test_the_receipt_says_who_let_it_pass_verify_shows_it_and_the_bundle_carries
 def test_a_secret_in_a_reason_is_in_no_receipt_and_on_no_screen(gated):
     [name] = fail(gated)
     token = "ghp_" + "5FaBzX9qLm" * 3 + "tR2vW8"
-    overridden(gated, name, f"as {token} says")
+    review_overridden(gated, name, f"as {token} says")
     [waiver] = predicate(gated.bundles()[-1])["waivers"]
     assert waiver["reason"].startswith("as [redacted:github-token:")
     assert waiver["reason"].endswith("] says")
@@ -102,7 +104,7 @@ def test_a_secret_in_a_reason_is_in_no_receipt_and_on_no_screen(gated):
     assert token not in screen.replace("\n", "").replace(" ", "")
 
 
-def recorded(gated: Gated, name: str, **other: Any) -> None:
+def record_override(gated: Gated, name: str, **other: Any) -> None:
     """An override of Ada's, as it is not made today."""
     ada = {"by": "Ada <ada@example.org>", "email": "ada@example.org", "expires": date(2099, 1, 1)}
     override = Override(ts="2026-01-01", finding=name, reason="x", **(ada | other))
@@ -111,7 +113,7 @@ def recorded(gated: Gated, name: str, **other: Any) -> None:
 
 def test_an_expired_override_has_no_effect_and_is_told(gated):
     [name] = fail(gated)
-    recorded(gated, name, expires=date(2026, 1, 1))
+    record_override(gated, name, expires=date(2026, 1, 1))
     result = gated.run("review", "--staged")
     assert result.code == 1
     assert f"The override of {name} by Ada <ada@example.org> expired on 2026-01-01." in result.out
@@ -132,7 +134,7 @@ def test_one_finding_overridden_for_thirty_days_leaves_the_others_blocking(gated
 def test_overrides_are_listed_and_taken_back(gated):
     assert gated.run("override", "list").out == "No overrides in this clone.\n"
     [name] = fail(gated)
-    overridden(gated, name)
+    review_overridden(gated, name)
     listed = gated.run("override", "list").out
     assert listed == f"{name}         until {SOON}    Ada <ada@example.org>: the marker is meant\n"
     assert gated.run("override", "remove", "ffff").code == 2
@@ -178,11 +180,11 @@ def test_an_agent_is_refused_with_a_sentence_and_in_the_state_ignored(gated):
         result = gated.run(command, name, "--reason", "trust me", **environment)
         assert result.code == 2
         assert f"Only a person can accept a finding, and {sign}" in result.err
-    recorded(gated, name, email="cursoragent@cursor.com")
+    record_override(gated, name, email="cursoragent@cursor.com")
     assert gated.review("--staged")["exit_code"] == 1
 
 
-def labelled(gated: Gated) -> list[tuple[str, bool, str, str]]:
+def stored_labels(gated: Gated) -> list[tuple[str, bool, str, str]]:
     return [
         (label.finding, label.right, label.reason, label.source)
         for label in open_state(gated.path / ".git").labels.all()
@@ -209,7 +211,7 @@ def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
     assert gated.run("label", name, "right").out.startswith(
         f"{name} is labelled right (was wrong) by Ada"
     )
-    assert labelled(gated) == [(name, True, "", "cli")]
+    assert stored_labels(gated) == [(name, True, "", "cli")]
     assert gated.run("label", "list").out == f"{name}  right  tidy/no-todo  Ada <ada@example.org>\n"
     for argv, environment, sentence in (
         ([name, "wrnog"], {}, "'wrnog' is not right or wrong; did you mean 'wrong'?"),
@@ -243,21 +245,21 @@ def test_who_lets_a_finding_pass_may_say_whether_it_is_wrong_and_no_answer_is_no
     [name] = fail(gated)
     reason = ("--reason", "meant")
     assert gated.run("override", name, *reason).code == 0
-    assert labelled(gated) == []
+    assert stored_labels(gated) == []
     result = gated.run("override", name, *reason, "--wrong")
     assert (
         result.out.splitlines()[-1]
         == f"{name} is labelled wrong: `vibe-gate stats` and `calibrate` count it."
     )
-    assert labelled(gated) == [(name, False, "meant", "override")]
+    assert stored_labels(gated) == [(name, False, "meant", "override")]
     assert gated.run("suppress", name, *reason, "--accepted").code == 0
-    assert labelled(gated) == [(name, True, "meant", "override")]
+    assert stored_labels(gated) == [(name, True, "meant", "override")]
     for argv in (("override", "policy"), ("suppress", "no-todo:src/**")):
         result = gated.run(*argv, *reason, "--wrong")
         assert (result.code, "label one finding" in result.err) == (2, True), result.err
     code, screen = on_a_terminal(gated.path, gated.environ, "override", name, *reason, typed=b"w\n")
     assert (code, "Is the finding wrong, or right and accepted?" in screen) == (0, True)
-    assert labelled(gated) == [(name, False, "meant", "override")]
+    assert stored_labels(gated) == [(name, False, "meant", "override")]
 
 
 def test_a_labelled_finding_becomes_a_case_that_test_runs(gated):
@@ -352,7 +354,7 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(gated):
         assert (result.code, sentence in result.err) == (2, True), (argv, result.err)
 
 
-def suppressed(gated: Gated, *argv: str) -> None:
+def merge_suppression(gated: Gated, *argv: str) -> None:
     """A suppression, merged: on disk and committed, so that it is at the trusted revision."""
     result = gated.run("suppress", *argv)
     assert result.code == 0, result.err
@@ -366,7 +368,7 @@ def suppressed(gated: Gated, *argv: str) -> None:
 
 def test_a_suppression_has_an_effect_once_it_is_merged_and_is_shown(gated):
     [name] = fail(gated)
-    suppressed(gated, name, "--reason", "a marker of the format")
+    merge_suppression(gated, name, "--reason", "a marker of the format")
     summary = gated.review("--staged")
     assert summary["exit_code"] == 0
     assert criterion(summary, "no-todo")["outcome"] == "fail"
@@ -378,7 +380,7 @@ def test_a_suppression_has_an_effect_once_it_is_merged_and_is_shown(gated):
 
 def test_a_pattern_suppresses_what_a_criterion_finds_at_some_paths_only(gated):
     fail(gated)
-    suppressed(gated, "no-todo:src/p*.py", "--reason", "generated")
+    merge_suppression(gated, "no-todo:src/p*.py", "--reason", "generated")
     assert gated.review("--staged", CI="true")["exit_code"] == 0
     gated.write("src/log.py", "# TODO\n")
     gated.git("add", "-A")
@@ -407,7 +409,7 @@ def test_an_accepted_secret_lets_no_other_value_pass_that_is_shown_alike(gated):
     gated.commit("Look for secrets")
     token = f'KEY = "ghp_{"x7Qm2Rk9" * 4}4fLp"\n'
     [name] = fail(gated, token)
-    assert overridden(gated, name)["exit_code"] == 0
+    assert review_overridden(gated, name)["exit_code"] == 0
     assert fail(gated, token.replace("4fLp", "4fLq")) != [name]
     key = (
         "-----BEGIN "
@@ -424,7 +426,7 @@ def test_an_accepted_remark_of_a_command_lets_no_other_remark_about_its_line_pas
     gated.commit("Lint")
     gated.write("lint.out", "src/pay.py:1:80: E501 line too long (84 > 79)\n")
     [name] = fail(gated, CODE + "\n")
-    assert overridden(gated, name)["exit_code"] == 0
+    assert review_overridden(gated, name)["exit_code"] == 0
     gated.write("lint.out", "src/pay.py:2:7: E501 line too long (90 > 79)\n")
     gated.write("src/pay.py", "\n" + CODE)
     gated.git("add", "-A")
@@ -448,7 +450,7 @@ def test_an_override_of_a_finding_without_a_line_says_what_it_covers(gated):
 
 def test_overrides_have_no_effect_on_any_runner_of_ci(gated):
     [name] = fail(gated)
-    assert overridden(gated, name)["exit_code"] == 0
+    assert review_overridden(gated, name)["exit_code"] == 0
     assert gated.review("--staged", CI="")["exit_code"] == 0
     for variable in CI_VARIABLES:
         assert gated.review("--staged", **{variable: "1"})["exit_code"] == 1

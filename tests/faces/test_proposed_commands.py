@@ -21,7 +21,7 @@ def package(*names: str, **fields: object) -> str:
     return json.dumps({"scripts": dict.fromkeys(names, "x"), **fields})
 
 
-def put(root: Path, files: dict[str, str]) -> Path:
+def put_files(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -86,7 +86,7 @@ NPM, MAKE = "npm ci --silent && npm run", "lint:\n\tx\ncheck : lint\ntest := 1\n
 def test_the_commands_are_those_that_the_projects_files_name(
     tmp_path: Path, files, commands: list[str]
 ) -> None:
-    put(tmp_path, files)
+    put_files(tmp_path, files)
     texts = [proposal.criterion() for proposal in propose_commands(tmp_path)]
     criteria = [criterion_of(text) for text in texts]
     words = [criterion.command or () for criterion in criteria]
@@ -105,7 +105,7 @@ def criterion_of(text: str) -> Criterion:
 
 
 def test_a_project_in_a_folder_is_checked_when_its_files_change(tmp_path: Path) -> None:
-    put(tmp_path, {"web/package.json": package("lint")})
+    put_files(tmp_path, {"web/package.json": package("lint")})
     [proposal] = propose_commands(tmp_path)
     criterion = criterion_of(proposal.criterion())
     assert (criterion.id, criterion.paths) == ("lint-web", ("web/**",))
@@ -115,7 +115,7 @@ def test_a_project_in_a_folder_is_checked_when_its_files_change(tmp_path: Path) 
     "name", ["a b", "a;rm", "$(x)", "a\n[[criterion]]", "-rf", 'a"b', "\u202ea"]
 )
 def test_no_name_that_is_more_than_a_word_goes_into_a_proposal(tmp_path: Path, name: str) -> None:
-    put(
+    put_files(
         tmp_path,
         {f"{name}/package.json": package("lint"), "package.json": package(name, f"lint\n{name}")},
     )
@@ -123,7 +123,9 @@ def test_no_name_that_is_more_than_a_word_goes_into_a_proposal(tmp_path: Path, n
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    put(tmp_path / "elsewhere", {"package.json": package("lint"), "go.mod": "", "Makefile": MAKE})
+    put_files(
+        tmp_path / "elsewhere", {"package.json": package("lint"), "go.mod": "", "Makefile": MAKE}
+    )
     root = tmp_path / "r"
     root.mkdir()
     for name in ("package.json", "go.mod", "Makefile"):
@@ -135,7 +137,7 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 def test_a_lint_script_stands_for_eslint_and_the_example_has_a_name_of_its_own(
     tmp_path: Path,
 ) -> None:
-    put(tmp_path, {"package.json": package("lint"), "eslint.config.js": ""})
+    put_files(tmp_path, {"package.json": package("lint"), "eslint.config.js": ""})
     names, text = proposals(tmp_path)
     assert names == ["npm run lint"]
     assert re.findall('id = "(.*)"', text) == ["lint", "my-lint"]

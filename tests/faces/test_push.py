@@ -22,7 +22,7 @@ def remote(judging, tmp_path) -> Hooked:
     return judging.share(tmp_path / "remote")
 
 
-def _two(repository: Hooked, *flags: str, **environ: str) -> None:
+def _commit_twice(repository: Hooked, *flags: str, **environ: str) -> None:
     for name in "ab":
         repository.write(**{name: f"{name} {flags}\n"})
         repository.git("commit", "-q", "-a", *flags, "-m", name, **environ)
@@ -32,12 +32,12 @@ def test_a_push_of_receipts_is_no_code(remote):
     remote.git("notes", "--ref", "vibe-gate", "add", "-m", "{}", "HEAD")
     assert remote.git("push", "-q", "origin", "refs/notes/vibe-gate", CLAUDECODE="1") == ""
     assert [record for record in remote.records() if record["stage"] == "pre-push"] == []
-    _unseen(remote, "leak")
+    _commit_unseen(remote, "leak")
     remote.git("push", "-q", "origin", "+main:refs/notes/vibe-gate")
     assert _count_held_pushes(remote) == 1
 
 
-def _unseen(repository: Hooked, name: str) -> None:
+def _commit_unseen(repository: Hooked, name: str) -> None:
     """An agent's commit that no hook saw."""
     (repository.path / name).write_text("a line\n")
     repository.git("add", name)
@@ -59,7 +59,7 @@ def _count_held_pushes(repository: Hooked) -> int:
 def test_a_push_leaves_out_what_a_remote_has_but_not_what_another_clone_on_this_machine_has(
     remote, url, held_pushes
 ):
-    _unseen(remote, "leak")
+    _commit_unseen(remote, "leak")
     remote.git("clone", "-q", ".", "../helper")
     remote.git("remote", "add", "me", url)
     remote.git("fetch", "-q", "../helper", "main:refs/remotes/me/main")
@@ -73,22 +73,22 @@ def test_a_push_leaves_out_what_a_remote_has_but_not_what_another_clone_on_this_
 def test_nothing_is_older_than_a_gate_that_the_remote_has_whatever_gate_the_push_brings(remote):
     remote.git("checkout", "-q", "--orphan", "side")
     remote.git("rm", "-rqf", ".")
-    _unseen(remote, "leak")
+    _commit_unseen(remote, "leak")
     remote.git("checkout", "-q", "main", "--", ".vibe-gate")
     remote.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "gate")
     assert "older than the gate" not in remote.git("push", "origin", "side")
-    assert "leak" in [file["path"] for file in remote.reviewed()["change"]["files"]]
+    assert "leak" in [file["path"] for file in remote.last_review()["change"]["files"]]
 
 
 def test_a_push_of_commits_that_have_their_verdicts_asks_nobody(remote):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
-        _two(remote, **agent)
+        _commit_twice(remote, **agent)
         assert len(model.script.requests) == 2
         assert remote.git("push", "-q", "origin", "HEAD:refs/heads/topic", **agent) == ""
     assert len(model.script.requests) == 2
     assert "not asked again: each of its 2 commits was reviewed and passed" in json.dumps(
-        remote.reviewed()
+        remote.last_review()
     )
     assert (remote.records()[-1]["stage"], remote.records()[-1].get("exit_code", 0)) == (
         "pre-push",
@@ -99,7 +99,7 @@ def test_a_push_of_commits_that_have_their_verdicts_asks_nobody(remote):
 def test_a_push_with_one_commit_that_has_no_verdict_asks_about_the_whole(remote):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "AIDER_MODEL": "x"}
-        _two(remote, **agent)
+        _commit_twice(remote, **agent)
         remote.write(a="past\n")
         remote.git("commit", "-q", "-a", "--no-verify", "-m", "past", **agent)
         remote.git("push", "origin", "main", **agent)
@@ -108,7 +108,7 @@ def test_a_push_with_one_commit_that_has_no_verdict_asks_about_the_whole(remote)
 
 
 def test_checks_alone_are_no_verdict_for_an_agents_commits_in_a_push(remote):
-    _two(remote, "--no-verify", AIDER_MODEL="x")
+    _commit_twice(remote, "--no-verify", AIDER_MODEL="x")
     for back in (1, 0):
         remote.run("vibe-gate", "review", "--no-judge", "--commit", f"HEAD~{back}")
     with answering(PASSES) as model:
@@ -122,7 +122,7 @@ def test_a_push_that_must_be_judged_counts_no_commit_that_was_only_checked(remot
     )
     remote.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
     remote.git("push", "-q", "--no-verify", "origin", "main")
-    _two(remote)
+    _commit_twice(remote)
     with answering(PASSES) as model:
         remote.git("push", "origin", "main", **model.environ)
     assert len(model.script.requests) == 1
@@ -175,7 +175,7 @@ def test_the_rule_of_commit_msg_is_its_own(judging, rule, request_count):
 def test_a_bug_warns_loudly_is_recorded_if_it_can_be_and_stops_nobody_unless_strict(
     plain, tmp_path, module, line, sentence, kind
 ):
-    broken = _broken(tmp_path, f"vibe_gate/{module}", line)
+    broken = _break_module(tmp_path, f"vibe_gate/{module}", line)
     plain.write(a="x\n")
     plain.git("add", "a")
     result = plain.run(*broken, "hook", "pre-commit")
@@ -185,7 +185,7 @@ def test_a_bug_warns_loudly_is_recorded_if_it_can_be_and_stops_nobody_unless_str
     assert plain.run(*broken, "hook", "pre-commit", CI="true").code == 3
 
 
-def _broken(tmp_path, module: str, text: str) -> list[str]:
+def _break_module(tmp_path, module: str, text: str) -> list[str]:
     """The command of a copy of vibe-gate in which one module is broken."""
     shutil.copytree(
         ROOT / "vibe_gate",
@@ -197,7 +197,7 @@ def _broken(tmp_path, module: str, text: str) -> list[str]:
     return [sys.executable, "-c", f"{start.replace('main()', 'sys.exit(main())')}"]
 
 
-def _wrote(repository: Hooked, name: str, text: str) -> None:
+def _capture_write(repository: Hooked, name: str, text: str) -> None:
     """A captured session of Claude Code writes a file."""
     repository.write(**{name: text})
     event = {
@@ -212,7 +212,7 @@ def _wrote(repository: Hooked, name: str, text: str) -> None:
 
 
 def test_what_a_captured_session_wrote_is_recorded_with_its_bypass_and_counts_ever_after(judging):
-    _wrote(judging, "a", "by a session\n")
+    _capture_write(judging, "a", "by a session\n")
     judging.git("commit", "-q", "-a", "--no-verify", "-m", "by hand")
     assert judging.records()[-1]["kind"] == "bypassed"
     [hint] = judging.records()[-1]["hints"]
@@ -232,7 +232,7 @@ def test_verify_counts_what_a_session_wrote_since_the_last_review(judging):
         json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"][0]["status"]
         == "reviewed"
     )
-    _wrote(judging, "a", "by a session\n")
+    _capture_write(judging, "a", "by a session\n")
     [row] = json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"]
     assert (row["status"], "session 0f3c9a1e" in row["why"]) == ("incomplete", True)
 
@@ -250,7 +250,7 @@ def test_a_rebased_commit_that_keeps_its_verdict_is_pushed_without_a_question(re
         remote.git("rebase", "-q", "main", "topic")
         remote.git("push", "origin", "topic", **agent)
     assert "not asked again: its one commit was reviewed and passed" in json.dumps(
-        remote.reviewed()
+        remote.last_review()
     )
     assert len(model.script.requests) == 1
 

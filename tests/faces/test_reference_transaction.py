@@ -5,7 +5,7 @@ always.
 from __future__ import annotations
 
 import pytest
-from hooked import Hooked, at, copy_template, put_in, started
+from hooked import Hooked, copy_template, install_gate, open_hooked, start_repository
 
 AGENT = {"CLAUDECODE": "1"}
 PERSON: dict[str, str] = {}
@@ -17,7 +17,7 @@ FAILS = {"a": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"}
 """A change that the built-in gate stops."""
 
 
-def prepared(repository: Hooked) -> None:
+def prepare_branches(repository: Hooked) -> None:
     """Two branches that parted, an upstream that is ahead, and hooks that none of these commits
     went through.
     """
@@ -28,22 +28,24 @@ def prepared(repository: Hooked) -> None:
     commit(repository, d="main\n")
     upstream = repository.path.parent / "upstream"
     repository.git("clone", "-q", str(repository.path), str(upstream))
-    remote = at(upstream, repository.environ)
+    remote = open_hooked(upstream, repository.environ)
     commit(remote, e="upstream\n")
     remote.git("checkout", "-q", "-b", "new")
     commit(remote, f="new\n")
     remote.git("checkout", "-q", "main")
     repository.git("remote", "add", "origin", "../upstream")
-    put_in(repository, "install git")
+    install_gate(repository, "install git")
 
 
 @pytest.fixture
 def repository(templates, tmp_path, environ) -> Hooked:
     template = templates / "transactions"
     if not template.exists():
-        prepared(started(template / "repository", environ))
-    copy_template(template / "upstream", tmp_path / "upstream", environ, prepared)
-    return copy_template(template / "repository", tmp_path / "repository", environ, prepared)
+        prepare_branches(start_repository(template / "repository", environ))
+    copy_template(template / "upstream", tmp_path / "upstream", environ, prepare_branches)
+    return copy_template(
+        template / "repository", tmp_path / "repository", environ, prepare_branches
+    )
 
 
 def commit(repository: Hooked, *flags: str, environ: dict[str, str] = PERSON, **files: str) -> None:
@@ -52,14 +54,14 @@ def commit(repository: Hooked, *flags: str, environ: dict[str, str] = PERSON, **
     repository.git("commit", "-q", "-m", "x", *flags, **environ)
 
 
-def amended(repository: Hooked, actor: dict[str, str]) -> None:
+def amend(repository: Hooked, actor: dict[str, str]) -> None:
     commit(repository, environ=actor, g="g\n")
     repository.git("commit", "-q", "--amend", "-m", "other words", **actor)
     repository.write(g="more\n")
     repository.git("commit", "-q", "-a", "--amend", "--no-edit", **actor)
 
 
-def rebased_with_edits(repository: Hooked, actor: dict[str, str]) -> None:
+def rebase_with_edits(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("checkout", "-q", "topic")
     for name in ("g", "h", "i"):
         commit(repository, environ=actor, **{name: f"{name}\n"})
@@ -70,33 +72,35 @@ def rebased_with_edits(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("rebase", "--continue", **actor)
 
 
-def pulled_by_url(repository: Hooked, actor: dict[str, str]) -> None:
+def pull_by_url(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("pull", "-q", "--no-rebase", "--no-edit", "../upstream", "new", **actor)
 
 
-def stashed(repository: Hooked, actor: dict[str, str]) -> None:
+def stash(repository: Hooked, actor: dict[str, str]) -> None:
     repository.write(a="stashed\n", new="untracked\n")
     repository.git("stash", "-q", "-u", **actor)
     repository.git("stash", "branch", "from-stash", **actor)
 
 
-def detached(repository: Hooked, actor: dict[str, str]) -> None:
+def commit_detached(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("checkout", "-q", "--detach", **actor)
     commit(repository, environ=actor, g="g\n")
     repository.git("checkout", "-q", "-b", "kept", **actor)
 
 
-def applied(repository: Hooked, actor: dict[str, str]) -> None:
+def apply_mail(repository: Hooked, actor: dict[str, str]) -> None:
     mail = repository.git("format-patch", "--stdout", "-1", "topic", **actor)
     repository.git("am", "-q", stdin=mail + "\n", **actor)
 
 
-def in_a_worktree(repository: Hooked, actor: dict[str, str]) -> None:
+def commit_in_worktree(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("worktree", "add", "-q", "../linked", "-b", "linked", **actor)
-    commit(at(repository.path.parent / "linked", repository.environ), environ=actor, g="g\n")
+    commit(
+        open_hooked(repository.path.parent / "linked", repository.environ), environ=actor, g="g\n"
+    )
 
 
-def squashed(repository: Hooked, actor: dict[str, str]) -> None:
+def squash(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("checkout", "-q", "--detach", **actor)
     commit(repository, environ=actor, g="g\n")
     commit(repository, environ=actor, h="h\n")
@@ -105,7 +109,7 @@ def squashed(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("branch", "-f", "main", "HEAD", **actor)
 
 
-def picked_and_amended(repository: Hooked, actor: dict[str, str]) -> None:
+def pick_and_amend(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("checkout", "-q", "--detach", **actor)
     repository.git("cherry-pick", "topic", **actor)
     repository.write(b="more\n")
@@ -113,13 +117,13 @@ def picked_and_amended(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("branch", "-f", "main", "HEAD", **actor)
 
 
-def pulled_and_amended(repository: Hooked, actor: dict[str, str]) -> None:
+def pull_and_amend(repository: Hooked, actor: dict[str, str]) -> None:
     repository.git("pull", "-q", "origin", "main", **actor)
     repository.write(e="more\n")
     repository.git("commit", "-q", "-a", "--amend", "--no-edit", **actor)
 
 
-def reworded(repository: Hooked, actor: dict[str, str]) -> None:
+def reword(repository: Hooked, actor: dict[str, str]) -> None:
     words = ("--msg-filter", "sed s/x/y/", "--", "main~1..topic")
     repository.git("filter-branch", "-f", *words, FILTER_BRANCH_SQUELCH_WARNING="1", **actor)
 
@@ -127,26 +131,26 @@ def reworded(repository: Hooked, actor: dict[str, str]) -> None:
 HARMLESS = {
     "a commit": lambda repository, actor: commit(repository, environ=actor, g="g\n"),
     "an empty commit": lambda repository, actor: repository.git("commit", "-q", "--allow-empty", "-n", "-m", "empty", **actor),
-    "amends": amended,
-    "a squash of reviewed commits": squashed,
-    "an amended pick without a branch": picked_and_amended,
-    "an amend of a pulled commit": pulled_and_amended,
+    "amends": amend,
+    "a squash of reviewed commits": squash,
+    "an amended pick without a branch": pick_and_amend,
+    "an amend of a pulled commit": pull_and_amend,
     "a fast-forward pull": lambda repository, actor: repository.git("pull", "-q", "origin", "main", **actor),
     "a fetch into a branch": lambda repository, actor: repository.git("fetch", "-q", "origin", "new:new", **actor),
-    "a pull by address": pulled_by_url,
+    "a pull by address": pull_by_url,
     "a pull that rebases": lambda repository, actor: (commit(repository, environ=actor, g="g\n"),
                                                       repository.git("pull", "-q", "--rebase", "origin", "main", **actor)),
     "a merge": lambda repository, actor: repository.git("merge", "-q", "--no-edit", "topic", **actor),
     "a rebase": lambda repository, actor: repository.git("rebase", "-q", "main", "topic", **actor),
     "a rebase by mails": lambda repository, actor: repository.git("rebase", "-q", "--apply", "main", "topic", **actor),
-    "a rebase with edits": rebased_with_edits,
+    "a rebase with edits": rebase_with_edits,
     "a cherry-pick": lambda repository, actor: repository.git("cherry-pick", "topic", "other", **actor),
     "a revert": lambda repository, actor: repository.git("revert", "--no-edit", "HEAD", **actor),
-    "am": applied,
-    "a stash and its branch": stashed,
-    "a linked worktree": in_a_worktree,
-    "a detached HEAD": detached,
-    "a rewrite of messages": reworded,
+    "am": apply_mail,
+    "a stash and its branch": stash,
+    "a linked worktree": commit_in_worktree,
+    "a detached HEAD": commit_detached,
+    "a rewrite of messages": reword,
 }  # fmt: skip
 
 
@@ -270,7 +274,7 @@ def test_a_hook_that_was_there_runs_first_with_the_same_input(repository):
     theirs = repository.path / ".git" / "hooks" / "reference-transaction"
     theirs.write_text('#!/bin/sh\n[ "$1" = prepared ] && cat >>.git/seen\nexit 0\n')
     theirs.chmod(0o755)
-    put_in(repository, "install git")
+    install_gate(repository, "install git")
     commit(repository, g="g\n")
     assert "refs/heads/main" in (repository.path / ".git" / "seen").read_text()
     repository.write(**FAILS)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from bundle_words import summary_of
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from recorded import begun
 
 from vibe_gate.store.run_recorder import RunRecorder
 
 
 @pytest.fixture
-def report(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
+def report(repo: Path, environ: dict[str, str]) -> Callable[..., CommandResult]:
     return lambda *argv, **variables: vibe_gate(
         "report", *argv, cwd=repo, environ=environ | variables
     )

@@ -16,7 +16,7 @@ from repos import Repo
 LETTERS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed"}
 
 
-def oracle(repo: Repo, *argv: str) -> list[tuple[str, str]]:
+def changes_by_git(repo: Repo, *argv: str) -> list[tuple[str, str]]:
     """(change type, path) of every file, as git says."""
     fields = repo.git("diff", "--name-status", "-M", "-z", *argv).split("\0")[:-1]
     changes = []
@@ -28,7 +28,7 @@ def oracle(repo: Repo, *argv: str) -> list[tuple[str, str]]:
     return sorted(changes)
 
 
-def reviewed(repo: Repo, *argv: str) -> list[tuple[str, str]]:
+def changes_by_review(repo: Repo, *argv: str) -> list[tuple[str, str]]:
     """The same, as `vibe-gate review` says."""
     review = vibe_gate("review", *argv, "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
     assert review.code in (0, 1, 4), review.err
@@ -70,13 +70,13 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
     ids=lambda argv: " ".join(argv),
 )
 def test_revisions_and_ranges_mean_what_they_mean_to_git_diff(repo, argv, against):
-    assert reviewed(repo, *argv) == oracle(repo, *against)
+    assert changes_by_review(repo, *argv) == changes_by_git(repo, *against)
 
 
 def test_the_root_commit_is_reviewed_against_nothing(repo):
     root = repo.git("rev-list", "--max-parents=0", "HEAD")
     empty = repo.git("hash-object", "-t", "tree", "/dev/null")
-    assert reviewed(repo, "--commit", root) == oracle(repo, empty, root)
+    assert changes_by_review(repo, "--commit", root) == changes_by_git(repo, empty, root)
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_in_a_hook_exactly_the_tree_that_is_committed_is_reviewed(repo, tmp_path
 
 def test_bundles_that_the_users_gitignore_lists_are_no_part_of_the_change(repo):
     repo.write(".gitignore", ".vibe-artifacts/\n")
-    assert reviewed(repo) == reviewed(repo) == [("added", ".gitignore")]
+    assert changes_by_review(repo) == changes_by_review(repo) == [("added", ".gitignore")]
 
 
 def test_a_shallow_clone_says_that_history_ends_there(repo, tmp_path, environ):

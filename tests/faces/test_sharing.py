@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import started
+from command import run_unforked
 from repos import Repo
 
 from vibe_gate.domain.change import Selection
@@ -288,7 +288,7 @@ def test_a_password_of_a_url_is_neither_shown_nor_kept():
 @pytest.mark.slow  # git itself, its hooks and a terminal, in processes
 def test_a_push_at_a_terminal_asks_there_and_git_goes_on(tmp_path, environ):
     shared = Shared(tmp_path, environ, "redacted")
-    assert started("install", "git", cwd=shared.repo.path, environ=environ).code == 0
+    assert run_unforked("install", "git", cwd=shared.repo.path, environ=environ).code == 0
     shared.commit_from_session("Rename total")
 
     def pushed(answer: bytes) -> tuple[int, str]:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START, Ended, summary_of, tree
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from lxml import html
 from msgspec.structs import replace
-from recorded import Kind, begun, recorded
+from recorded import Kind, begun, record_run
 from repos import GATE, gated
 
 from vibe_gate.domain.attempt import TestedRun
@@ -29,7 +29,7 @@ from vibe_gate.store.worktree_bundles import Bundles
 
 
 @pytest.fixture
-def report(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
+def report(repo: Path, environ: dict[str, str]) -> Callable[..., CommandResult]:
     return lambda *argv: vibe_gate("report", "--all", *argv, cwd=repo, environ=environ)
 
 
@@ -298,8 +298,8 @@ def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate
     first = repo.git("rev-parse", "HEAD")
     forging = f"Later\u2028{first} Mallory\r{first} Mallory"
     repo.git("commit", "-q", "--allow-empty", "-m", forging)
-    recorded(repo.path, kind=Kind(key=first))
-    recorded(repo.path, START + timedelta(hours=1), Kind(key=repo.git("rev-parse", "HEAD")))
+    record_run(repo.path, kind=Kind(key=first))
+    record_run(repo.path, START + timedelta(hours=1), Kind(key=repo.git("rev-parse", "HEAD")))
     assert vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ).code == 0
     page = html.fromstring((tmp_path / "site/index.html").read_bytes())
     rows = [
@@ -376,7 +376,7 @@ def test_no_secret_of_a_title_a_name_or_a_branch_is_in_the_site(report, repo, en
 MONTH = timedelta(days=30)
 
 
-def committed(repo: Path, environ: dict[str, str], at: datetime, title: str) -> str:
+def commit_then(repo: Path, environ: dict[str, str], at: datetime, title: str) -> str:
     """A commit that was made then; its id."""
     (repo / "a.py").write_text(f"title = {title!r}\n")
     dates = {"GIT_AUTHOR_DATE": at.isoformat(), "GIT_COMMITTER_DATE": at.isoformat()}
@@ -399,7 +399,7 @@ def history(repo: Path, environ: dict[str, str]) -> list[str]:
     """
     subprocess.run(["git", "update-ref", "-d", "HEAD"], cwd=repo, env=environ, check=True)
     times = (START - 2 * MONTH, START - MONTH, START + timedelta(hours=1))
-    return [committed(repo, environ, at, f"commit {number}") for number, at in enumerate(times)]
+    return [commit_then(repo, environ, at, f"commit {number}") for number, at in enumerate(times)]
 
 
 def coverage_told(site: Path) -> tuple[str, list[str]]:
@@ -411,7 +411,7 @@ def coverage_told(site: Path) -> tuple[str, list[str]]:
 
 
 def test_the_site_of_a_first_day_counts_commits_since_its_only_run(history, report, repo, tmp_path):
-    recorded(repo, START, Kind(key=history[1]))
+    record_run(repo, START, Kind(key=history[1]))
     for options in (
         (),
         ("--since", "2100-01-01"),
@@ -441,12 +441,12 @@ def test_an_old_run_that_was_imported_counts_if_its_commit_is_here(
     other = tmp_path / "other"
     subprocess.run(["git", "clone", "-q", str(repo), str(other)], env=environ, check=True)
     key = history[1] if is_of_this_repository else KEY
-    run = recorded(other, START - MONTH - timedelta(days=1), Kind(key=key))
+    run = record_run(other, START - MONTH - timedelta(days=1), Kind(key=key))
     archive = str(tmp_path / "run.tar.xz")
     for place, words in ((other, ("export", run, "-o", archive)), (repo, ("import", archive))):
         result = vibe_gate("bundles", *words, cwd=place, environ=environ)
         assert result.code == 0, result.err
-    recorded(repo, START, Kind(key=history[0]))
+    record_run(repo, START, Kind(key=history[0]))
     assert report("-o", str(tmp_path / "site")).code == 0
     sentence, heads = coverage_told(tmp_path / "site")
     assert sentence.startswith(f"Reviewed since {day}, the first run stored here: ")

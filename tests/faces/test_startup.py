@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from answers import passes
-from command import started
+from command import run_unforked
 from program import ROOT, git, repository
 from repos import SWALLOWS, gated
 from wire import answering
@@ -30,9 +30,9 @@ LIGHT = {"argparse", "json", "dataclasses", "subprocess", "pathlib", "importlib.
 """Parts of the standard library that each cost a tenth of a bare interpreter or more."""
 
 
-def imported(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
+def imported_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules that `vibe-gate ARGV` imports, site's own start aside (-S)."""
-    result = started(
+    result = run_unforked(
         *argv,
         cwd=cwd,
         environ=environ | {"PYTHONPATH": str(ROOT)},
@@ -48,7 +48,7 @@ def imported(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
 
 @pytest.mark.parametrize("argv", [("--version",), ("--help",), ()])
 def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
-    modules = imported(*argv, cwd=tmp_path, environ=environ)
+    modules = imported_modules(*argv, cwd=tmp_path, environ=environ)
     assert not modules & (HEAVY | LIGHT)
     ours = {name for name in modules if name.startswith("vibe_gate")}
     assert ours == {
@@ -62,7 +62,7 @@ def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
 
 def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules in memory at the end of a run with site-packages."""
-    result = started(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
+    result = run_unforked(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
     assert result.returncode == 0, result.stderr
     return {
         line.rpartition("|")[2].strip()

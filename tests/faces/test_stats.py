@@ -12,7 +12,7 @@ import pytest
 from answers import answer_to, answers, fails
 from bundle_words import START
 from command import vibe_gate
-from recorded import Kind, begun, recorded
+from recorded import Kind, begun, record_run
 from repos import swallowing
 from wire import answering
 
@@ -38,10 +38,10 @@ def test_stored_runs_are_added_up(tmp_path, environ):
     repo.git("config", "user.email", "ada@example.org")
     run("override", first["findings"][0]["fingerprint"], "--reason", "meant", "--accepted")
     run("review", "HEAD~1..HEAD")
-    recorded(repo.path, START, Kind(rubrics=()))
+    record_run(repo.path, START, Kind(rubrics=()))
     begun(repo.path, START + timedelta(hours=1))
     future = datetime.now(UTC) + timedelta(days=2)
-    recorded(repo.path, future)
+    record_run(repo.path, future)
 
     total = run("stats", "--json").json
     usd, node = first["cost"]["usd"], first["cost"]["by_node"]

@@ -12,11 +12,11 @@ import forked
 import pytest
 from answers import answers, fails
 from claude_cli import claude
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from hooked import JUDGED
 from program import git, repository
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn
-from stopping import SECRET, HookedAgentSession, fork_stop_hook, started
+from stopping import SECRET, HookedAgentSession, fork_stop_hook, start_session
 from wire import Model, answer, answering
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def add_gate(root: Path) -> None:
 
 @pytest.fixture
 def session(tmp_path: Path, environ: dict[str, str]) -> HookedAgentSession:
-    session = started(tmp_path / "r", environ)
+    session = start_session(tmp_path / "r", environ)
     add_gate(session.root)
     session.prompt()
     return session
@@ -57,12 +57,12 @@ def name_in(reason: str) -> str:
     return match[1]
 
 
-def dispute(session: HookedAgentSession, reason: str) -> Done:
+def dispute(session: HookedAgentSession, reason: str) -> CommandResult:
     words = ("dispute", name_in(reason), "--reason", ARGUMENT)
     return vibe_gate(*words, cwd=session.root, environ=session.environ)
 
 
-def holding(session: HookedAgentSession, model: Model) -> str:
+def hold_turn(session: HookedAgentSession, model: Model) -> str:
     """Write what fails and end the turn; what the agent is given."""
     session.environ |= model.environ
     session.write("b.py", TEXT)
@@ -73,21 +73,21 @@ def holding(session: HookedAgentSession, model: Model) -> str:
 
 def test_what_is_given_back_says_how_a_judges_finding_is_disputed_and_which(session):
     with answering(FAILS, STANDS) as model:
-        reason = holding(session, model)
+        reason = hold_turn(session, model)
     assert f"({name_in(reason)})" in reason
     assert "`vibe-gate dispute FINDING --reason TEXT`" in reason
     assert len(reason.encode()) <= 4096
 
 
 def test_a_checks_finding_is_given_back_without_a_word_of_disputes(tmp_path, environ):
-    session = started(tmp_path / "r", environ)
+    session = start_session(tmp_path / "r", environ)
     session.write("b.py", SECRET)
     assert "dispute" not in session.stop().reason
 
 
 def test_after_a_refuted_dispute_the_turn_ends_in_silence_and_nothing_more_is_asked(session):
     with answering(FAILS, STANDS, REFUTED) as model:
-        reason = holding(session, model)
+        reason = hold_turn(session, model)
         assert dispute(session, reason).code == 0
         assert session.stop(after_block=True).document == {}
         assert session.stop(after_block=True).document == {}
@@ -96,7 +96,7 @@ def test_after_a_refuted_dispute_the_turn_ends_in_silence_and_nothing_more_is_as
 
 def test_after_a_dispute_that_stands_the_agent_stops_and_the_person_is_told_both_sides(session):
     with answering(FAILS, STANDS, STANDS) as model:
-        reason = holding(session, model)
+        reason = hold_turn(session, model)
         assert dispute(session, reason).code == 1
         let_go = session.stop(after_block=True)
         assert not let_go.holds
@@ -110,7 +110,7 @@ def test_after_a_dispute_that_stands_the_agent_stops_and_the_person_is_told_both
 
 def test_a_dispute_without_an_answer_changes_nothing_at_the_next_stop(session):
     with answering(FAILS, STANDS, Turn("No.", stop_reason="refusal")) as model:
-        reason = holding(session, model)
+        reason = hold_turn(session, model)
         assert dispute(session, reason).code == 3
         let_go = session.stop(after_block=True)
         assert not let_go.holds

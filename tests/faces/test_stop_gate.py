@@ -14,7 +14,7 @@ import pytest
 from command import vibe_gate
 from program import git
 from scripted_messages_api import ApiError, DropConnection, Text, Turn
-from stopping import CLEAN, SCRIPTS, SECRET, HookedAgentSession, numbered_secret, started
+from stopping import CLEAN, SCRIPTS, SECRET, HookedAgentSession, numbered_secret, start_session
 from wire import answering
 
 from vibe_gate.faces.agent_hook import spool
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def session(tmp_path: Path, environ: dict[str, str]) -> HookedAgentSession:
     """A session of Claude Code in a repository with the built-in gate."""
-    return started(tmp_path / "r", environ)
+    return start_session(tmp_path / "r", environ)
 
 
 def with_gate(session: HookedAgentSession, gate: str, **rubrics: str) -> None:
@@ -343,7 +343,7 @@ def wait_for(is_so) -> None:
 
 @pytest.mark.parametrize(("agent", "decision"), [("codex", "block"), ("gemini", "deny")])
 def test_codex_and_gemini_are_held_in_their_own_form(tmp_path, environ, agent, decision):
-    session = started(tmp_path / "r", environ, agent)
+    session = start_session(tmp_path / "r", environ, agent)
     session.write("b.py", SECRET)
     answer = session.stop()
     assert answer.document["decision"] == decision
@@ -421,7 +421,7 @@ def spool_of(session: HookedAgentSession) -> Path:
     return session.root / ".git/vibe-gate/captures" / session.session
 
 
-def remembered(session: HookedAgentSession) -> dict:
+def read_memory(session: HookedAgentSession) -> dict:
     """What the last review left."""
     return json.loads((spool_of(session) / "stop.json").read_text())
 
@@ -441,7 +441,7 @@ def test_a_memory_of_many_long_paths_stays_small(session):
     for number in range(12):
         session.write(f"{'d' * 200}/{'e' * 200}/{'f' * 200}{number}.py", numbered_secret(number))
     assert session.stop().holds
-    assert len(remembered(session)["failing"]) < 4096
+    assert len(read_memory(session)["failing"]) < 4096
     message = session.stop(after_block=True).message
     assert "without changing anything more" in message
     assert "FAIL" in message
@@ -461,7 +461,7 @@ def test_leftovers_of_killed_reviews_are_removed_and_a_pipe_hangs_none(session):
 def test_what_is_remembered_is_escaped_and_cut_before_the_person_sees_it(session):
     session.write("b.py", SECRET)
     assert session.stop().holds
-    memory = remembered(session)
+    memory = read_memory(session)
     memory["failing"] = "\x1b[2J\n" + "x" * 9000 + "\nFAIL\u202e"
     (spool_of(session) / "stop.json").write_text(json.dumps(memory))
     message = session.stop(after_block=True).message
@@ -471,7 +471,7 @@ def test_what_is_remembered_is_escaped_and_cut_before_the_person_sees_it(session
 
 
 def test_gemini_is_held_three_times_even_if_no_prompt_is_known(tmp_path, environ):
-    session = started(tmp_path / "r", environ, "gemini")
+    session = start_session(tmp_path / "r", environ, "gemini")
     (session.root / ".git/vibe-gate/captures/gemini.0f3c9a1e-aaaa/calls.ndjson").unlink()
     answers = []
     for number in range(5):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import vibe_gate
 from program import git
-from stopping import SECRET, HookedAgentSession, started
+from stopping import SECRET, HookedAgentSession, start_session
 
 TESTED = """\
 schema = 1
@@ -37,7 +37,7 @@ RUN = "python3 -m unittest -q test_ok.py"
 @pytest.fixture
 def session(tmp_path: Path, environ: dict[str, str]) -> HookedAgentSession:
     """A session that wrote a file below a gate that wants the tests to have run."""
-    session = started(tmp_path / "r", environ)
+    session = start_session(tmp_path / "r", environ)
     commit_gate(session, '"tested"', TESTED)
     session.write("test_ok.py", PASSING)
     return session

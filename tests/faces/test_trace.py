@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 from command import vibe_gate
-from hooked import Hooked, started
+from hooked import Hooked, start_repository
 
 from vibe_gate.domain.agent_trace import hash_of, model_id
 
@@ -32,7 +32,7 @@ OTHER = {
 
 @pytest.fixture
 def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
-    return started(tmp_path / "repository", environ)
+    return start_repository(tmp_path / "repository", environ)
 
 
 def tick(repository: Hooked) -> int:
@@ -95,7 +95,7 @@ def valid(text: str) -> list[dict[str, Any]]:
     return records
 
 
-def noted(repository: Hooked, revision: str = "HEAD") -> list[dict[str, Any]]:
+def read_notes(repository: Hooked, revision: str = "HEAD") -> list[dict[str, Any]]:
     result = repository.run("git", "notes", "--ref=agent-trace", "show", revision)
     return valid(result.text) if result.code == 0 else []
 
@@ -205,18 +205,18 @@ def test_the_hooks_keep_records_beside_those_of_other_tools_through_amend_and_re
     assert "go to refs/notes/agent-trace" in result.out
     repository.write(b="no session yet\n")
     commit(repository)
-    assert noted(repository) == []
+    assert read_notes(repository) == []
     event(repository, hook_event_name="UserPromptSubmit", prompt=PROMPT)
     agent_writes(repository, "new.py", "one\ntwo\n")
     first = commit(repository)
-    assert [ranges(record) for record in noted(repository)] == [{"new.py": [(1, 2)]}]
+    assert [ranges(record) for record in read_notes(repository)] == [{"new.py": [(1, 2)]}]
     repository.git("notes", "--ref=agent-trace", "append", "-m", json.dumps(OTHER), "HEAD")
-    first_records = noted(repository)
+    first_records = read_notes(repository)
     (repository.path / "new.py").write_text("by hand\none\ntwo\n")
     repository.git("config", "notes.rewriteRef", "refs/notes/agent-trace")
     amended = commit(repository, "--amend")
-    assert noted(repository, first) == first_records
-    other, own_record = noted(repository)
+    assert read_notes(repository, first) == first_records
+    other, own_record = read_notes(repository)
     assert (other, own_record["vcs"]["revision"], ranges(own_record)) == (
         OTHER,
         amended,
@@ -226,12 +226,12 @@ def test_the_hooks_keep_records_beside_those_of_other_tools_through_amend_and_re
     repository.git("reset", "-q", "--hard", "HEAD~1")
     repository.write(c="meanwhile\n")
     onto = commit(repository)
-    assert noted(repository) == []
+    assert read_notes(repository) == []
     repository.git("checkout", "-q", "topic")
     repository.git("rebase", "-q", "main")
     rebased = repository.git("rev-parse", "HEAD")
     assert repository.git("rev-parse", "HEAD~1") == onto
-    assert [record["vcs"]["revision"] for record in noted(repository) if "vcs" in record] == [
+    assert [record["vcs"]["revision"] for record in read_notes(repository) if "vcs" in record] == [
         rebased
     ]
     assert PROMPT not in repository.git("log", "-p", "refs/notes/agent-trace")
@@ -257,7 +257,7 @@ def test_what_fails_while_a_record_is_kept_is_said_and_stops_no_commit(repositor
     assert "vibe-gate: its Agent Trace record was not kept: The note on" in result.text
     lock.unlink()
     assert commit(repository, "--amend", "--no-edit")
-    assert len(noted(repository)) == 1
+    assert len(read_notes(repository)) == 1
 
 
 def test_uninstall_takes_it_back_and_keeps_what_is_recorded(repository):

@@ -39,7 +39,7 @@ options = {{ max = {lines} }}
 """Without a must: only the score blocks."""
 
 
-def changed(path: Path, environ: dict[str, str], threshold: float, lines: int = 9) -> Repo:
+def commit_marker(path: Path, environ: dict[str, str], threshold: float, lines: int = 9) -> Repo:
     repo = gated(path, environ, rubric=RUBRIC.format(threshold=threshold, lines=lines))
     repo.commit(a="TODO\n")
     return repo
@@ -61,7 +61,7 @@ def changed(path: Path, environ: dict[str, str], threshold: float, lines: int = 
 def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(
     tmp_path, environ, threshold, lines, expected
 ):
-    repo = changed(tmp_path / "r", environ, threshold, lines)
+    repo = commit_marker(tmp_path / "r", environ, threshold, lines)
     options = ("--json", "--sarif", "../s", "--junit", "../j", "--markdown", "../m")
     review = vibe_gate("review", "HEAD~1", *options, cwd=repo.path, environ=environ)
     summary = decode_document(Summary, review.stdout)
@@ -107,7 +107,7 @@ def test_a_hook_lets_a_warning_through_and_says_it(plain):
 def test_concise_is_a_line_a_finding_and_quiet_is_silent_on_a_pass_without_warnings(
     tmp_path, environ
 ):
-    repo = changed(tmp_path / "r", environ, 0.5)
+    repo = commit_marker(tmp_path / "r", environ, 0.5)
     forms = ("--concise", "--quiet")
     reviews = {
         form: vibe_gate("review", "HEAD~1", form, cwd=repo.path, environ=environ) for form in forms

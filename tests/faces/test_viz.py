@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from bundle_words import summary_of
-from command import Done, on_a_terminal, started, vibe_gate
+from command import CommandResult, on_a_terminal, run_unforked, vibe_gate
 from msgspec.structs import replace
 from program import ROOT
 from recorded import begun
@@ -24,20 +24,20 @@ from vibe_gate.store.run_result import read_bundle
 ENTRY = [sys.executable, "-m", "vibe_gate", "viz", "--watch"]
 
 
-def staged(run: RunRecorder) -> RunRecorder:
+def start_stage(run: RunRecorder) -> RunRecorder:
     run.event("node.added", "fix", kind="stage", agent="fixer", digest="d")
     run.event("node.status", "fix", status="RUNNING")
     return run
 
 
 @pytest.fixture
-def viz(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
+def viz(repo: Path, environ: dict[str, str]) -> Callable[..., CommandResult]:
     return lambda *argv: vibe_gate("viz", *argv, cwd=repo, environ=environ)
 
 
 @pytest.fixture
 def sealed(repo: Path) -> RunRecorder:
-    run = staged(begun(repo))
+    run = start_stage(begun(repo))
     run.event("node.status", "fix", status="DONE", outcome="pass")
     run.event("node.added", "checks", kind="checks")
     run.event("node.status", "checks", status="DONE")  # which says nothing of what they answered
@@ -58,7 +58,7 @@ def test_in_a_pipe_it_has_no_colour_and_is_ascii_if_the_encoding_is(sealed, viz,
     assert result.out.splitlines()[0].endswith("  pass")
     assert "│ fix       │" in result.out and "│ DONE fail │" in result.out
     assert "\x1b" not in result.out
-    plain = started("viz", cwd=repo, environ=environ | {"PYTHONIOENCODING": "ascii"}).out
+    plain = run_unforked("viz", cwd=repo, environ=environ | {"PYTHONIOENCODING": "ascii"}).out
     assert "+-----------+  +-----------+\n| checks    |  | fix       |" in plain
     assert viz(sealed.run_id[:20], "--layout", "list").out.splitlines()[2:] == [
         "DONE fail  checks",
@@ -91,7 +91,7 @@ def test_json_is_one_document_with_the_fold(sealed, viz):
 
 
 def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):
-    staged(begun(repo)).close()
+    start_stage(begun(repo)).close()
     result = viz()
     assert result.code == 0
     assert result.out.splitlines()[0].endswith("  incomplete")
@@ -101,7 +101,7 @@ def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):
 
 @pytest.mark.slow
 def test_watch_goes_on_until_the_run_ends(repo, environ):
-    run = staged(begun(repo))
+    run = start_stage(begun(repo))
     watching = subprocess.Popen(
         ENTRY, cwd=repo, env={**environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
     )
@@ -117,7 +117,7 @@ def test_watch_goes_on_until_the_run_ends(repo, environ):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_watching_with_130(repo, environ):
-    run = staged(begun(repo))
+    run = start_stage(begun(repo))
     watching = subprocess.Popen(
         ENTRY, cwd=repo, env={**environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hooked import JUDGED, PASSES, Hooked, copy_template, judged_by, put_in
+from hooked import JUDGED, PASSES, Hooked, add_judged_gate, copy_template, install_gate
 from wire import answering
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
@@ -30,7 +30,7 @@ def repository(templates, tmp_path, environ) -> Hooked:
         template,
         tmp_path / "repository",
         environ,
-        lambda repository: put_in(judged_by(repository, JUDGED + TODO), "install git"),
+        lambda repository: install_gate(add_judged_gate(repository, JUDGED + TODO), "install git"),
     )
     return repository.share(tmp_path / "remote")
 
@@ -41,7 +41,7 @@ def commit(repository: Hooked, name: str, text: str, *flags: str, **environ: str
     repository.git("commit", "-q", *flags, "-m", name, **environ)
 
 
-def verified(repository: Hooked, span: str, *flags: str) -> list[dict[str, object]]:
+def verified_rows(repository: Hooked, span: str, *flags: str) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = json.loads(
         repository.run("vibe-gate", "verify", "--json", *flags, span).text
     )["commits"]
@@ -78,7 +78,7 @@ def test_no_variable_of_a_framework_puts_a_range_in_the_place_of_the_index(repos
     assert (result.code, "no-todo" in result.text) == (1, True)
 
 
-def fixed_and_left_behind(repository: Hooked) -> None:
+def leave_behind_a_fix(repository: Hooked) -> None:
     """The remote gets a fix; a branch begins before it."""
     repository.git("checkout", "-q", "-b", "evil")
     repository.git("checkout", "-q", "main")
@@ -91,13 +91,13 @@ def fixed_and_left_behind(repository: Hooked) -> None:
 def test_a_merge_that_drops_the_other_sides_fix_is_asked_about_as_a_whole(repository):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
-        fixed_and_left_behind(repository)
+        leave_behind_a_fix(repository)
         commit(repository, "work", "w\n", **agent)
         repository.git("merge", "-q", "--no-commit", "--no-ff", "main", **agent)
         repository.git("rm", "-qf", "security")
         repository.git("commit", "-q", "--allow-empty", "-m", "Merge main", **agent)
         requests_before = len(model.script.requests)
-        [row, _] = verified(repository, "main..HEAD")
+        [row, _] = verified_rows(repository, "main..HEAD")
         assert (row["status"], "a merge with changes of its own" in str(row["why"])) == (
             "missing",
             True,
@@ -107,24 +107,27 @@ def test_a_merge_that_drops_the_other_sides_fix_is_asked_about_as_a_whole(reposi
             True,
             requests_before + 1,
         )
-    assert [row["status"] for row in verified(repository, "main..HEAD")] == ["empty", "reviewed"]
+    assert [row["status"] for row in verified_rows(repository, "main..HEAD")] == [
+        "empty",
+        "reviewed",
+    ]
 
 
 def test_a_merge_that_keeps_only_its_own_side_is_not_empty(repository):
-    fixed_and_left_behind(repository)
+    leave_behind_a_fix(repository)
     repository.git("merge", "-q", "-s", "ours", "-m", "Merge main", "main")
-    assert [row["status"] for row in verified(repository, "main..HEAD")] == ["missing"]
+    assert [row["status"] for row in verified_rows(repository, "main..HEAD")] == ["missing"]
 
 
 def test_a_merge_of_reviewed_branches_that_git_makes_by_itself_asks_nothing_more(repository):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
-        fixed_and_left_behind(repository)
+        leave_behind_a_fix(repository)
         commit(repository, "work", "w\n", **agent)
         repository.git("merge", "-q", "--no-edit", "main", **agent)
         requests_before = len(model.script.requests)
         repository.git("push", "origin", "HEAD:main", **agent)
-        assert "not asked again: each of its 2 commits" in json.dumps(repository.reviewed())
+        assert "not asked again: each of its 2 commits" in json.dumps(repository.last_review())
         assert len(model.script.requests) == requests_before
 
 
@@ -146,10 +149,10 @@ def test_the_same_hunk_at_another_place_does_not_take_over_the_verdict(repositor
         f"[dev]\n{block}[prod]\n{block.replace('false', 'true')}[end]\n",
         "--no-verify",
     )
-    assert [row["status"] for row in verified(repository, "HEAD~1..HEAD")] == ["bypassed"]
+    assert [row["status"] for row in verified_rows(repository, "HEAD~1..HEAD")] == ["bypassed"]
     repository.forget_records()
     repository.git("reflog", "expire", "--expire=all", "--all")
-    [row] = verified(repository, "HEAD~1..HEAD")
+    [row] = verified_rows(repository, "HEAD~1..HEAD")
     # With the author, date and title of the reviewed commit it is an edited form of that one, and
     # not reviewed.
     assert (row["status"], row["match"]) == ("stale", None)
@@ -175,7 +178,7 @@ def test_no_variable_and_no_file_makes_a_bypass_one_of_gits_own(repository, clai
     elif claim.isupper():
         place.write_text("nothing that git takes away\n")
     commit(repository, "b", "x\n", "--no-verify", GIT_REFLOG_ACTION=claim)
-    assert [row["status"] for row in verified(repository, "HEAD~1..HEAD")] == ["bypassed"]
+    assert [row["status"] for row in verified_rows(repository, "HEAD~1..HEAD")] == ["bypassed"]
 
 
 def test_what_git_picks_reverts_and_rebases_by_itself_is_no_bypass(repository):
@@ -221,7 +224,7 @@ def test_an_agents_bypass_is_told_after_a_rebase(repository):
     repository.git("checkout", "-q", "main")
     commit(repository, "c", "elsewhere\n")
     repository.git("rebase", "-q", "main", "topic")
-    assert [row["status"] for row in verified(repository, "main..HEAD")] == ["bypassed"]
+    assert [row["status"] for row in verified_rows(repository, "main..HEAD")] == ["bypassed"]
 
 
 def test_a_bypass_in_a_reviewed_range_is_noted(repository):
@@ -229,7 +232,7 @@ def test_a_bypass_in_a_reviewed_range_is_noted(repository):
     commit(repository, "b", "b\n", "--no-verify")
     commit(repository, "c", "good\n")
     repository.run("vibe-gate", "review", "--no-judge", "origin/main..HEAD")
-    rows = verified(repository, "origin/main..HEAD")
+    rows = verified_rows(repository, "origin/main..HEAD")
     assert [
         (row["status"], any("committed without the hook" in note for note in row["notes"]))
         for row in rows

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from claude_cli import claude
 from command import vibe_gate
-from hooked import GATE, JUDGED, PASSES, Hooked, at
+from hooked import GATE, JUDGED, PASSES, Hooked, open_hooked
 from program import repository
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answer
@@ -34,7 +34,7 @@ def main(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
     ):  # commits come after what was captured before them
         monkeypatch.delenv(name, raising=False)
         environ.pop(name, None)
-    working_tree = at(repository(tmp_path / "repo"), environ)
+    working_tree = open_hooked(repository(tmp_path / "repo"), environ)
     (working_tree.path / ".vibe-gate/rubrics").mkdir(parents=True)
     working_tree.write(
         **{"__vibe-gate/gate.toml": GATE, "__vibe-gate/rubrics/quality.toml": JUDGED}

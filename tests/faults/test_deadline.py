@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from repos import Repo, gated
-from walks import awaited
+from walks import await_review
 
 from vibe_gate.errors import InfrastructureError
 
@@ -34,7 +34,7 @@ def test_an_expression_that_never_ends_is_ended_beside_other_tasks(tmp_path, env
     async def beside() -> int:
         other = asyncio.create_task(asyncio.sleep(0.1, 42))
         with pytest.raises(InfrastructureError, match="deadline"):
-            await awaited(repo.path, environ, deadline_s=1.0)
+            await await_review(repo.path, environ, deadline_s=1.0)
         return await other
 
     before, _ = signal.getitimer(signal.ITIMER_REAL)

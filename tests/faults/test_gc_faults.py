@@ -12,7 +12,7 @@ import pytest
 from bundle_words import START, read_summary
 from faults.system_calls import each_call_fails, each_call_kills
 from faults.test_store_faults import copy
-from recorded import Kind, recorded
+from recorded import Kind, record_run
 
 from vibe_gate.domain.gate import Retention
 from vibe_gate.store.bundle_listing import find_bundles as entries
@@ -31,11 +31,13 @@ def store_of_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[s
     """
     root = tmp_path_factory.mktemp("made")
     old = {
-        recorded(root, NOW - (60 + n) * DAY, Kind(key=OTHER, contents=(b"old", b"shared")))
+        record_run(root, NOW - (60 + n) * DAY, Kind(key=OTHER, contents=(b"old", b"shared")))
         for n in range(2)
     }
     entries(root)
-    young = {recorded(root, NOW - n * DAY, Kind(contents=(b"young", b"shared"))) for n in range(2)}
+    young = {
+        record_run(root, NOW - n * DAY, Kind(contents=(b"young", b"shared"))) for n in range(2)
+    }
     return root, old, young
 
 

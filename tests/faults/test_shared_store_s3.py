@@ -20,7 +20,7 @@ from answers import passes
 from command import vibe_gate
 from repos import GATE, SWALLOWS, Repo, gated
 from scripted_messages_api import Hang
-from walks import LAST, awaited, walked
+from walks import LAST, await_review, run_review
 from wire import answer, answering
 
 from vibe_gate.domain.store_access import read_store_access
@@ -70,7 +70,7 @@ class Clones:
 
     def review(self, repo: Repo, *steps: object) -> Review:
         with answering(*map(answer, steps)) as model:
-            review = walked(repo.path, self.environ | model.environ, LAST)
+            review = run_review(repo.path, self.environ | model.environ, LAST)
             self.notes = (*review.notes, *(review.unshared.upload() if review.unshared else ()))
         assert (len(model.script.requests), model.script.unexpected) == (len(steps), [])
         assert review.outcome == "pass"
@@ -106,7 +106,7 @@ def test_three_clones_at_once_pay_for_one_question(s3: S3, team: Clones) -> None
     clones = [team.clone(name) for name in ("a", "b", "c")]
 
     async def all_at_once(environ: dict[str, str]) -> list[Review]:
-        return await asyncio.gather(*(awaited(repo.path, environ) for repo in clones))
+        return await asyncio.gather(*(await_review(repo.path, environ) for repo in clones))
 
     with answering(PASSES, repeat_last=True) as model:
         reviews = asyncio.run(all_at_once(team.environ | model.environ))

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from repos import Repo
 from standing import CODE, GATE, TIDY
-from walks import walked
+from walks import run_review
 
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import POLICY, Suppression
@@ -52,7 +52,7 @@ class Reviewed(Repo):
             "CLAUDE.md": "Be long.\n",
         }
         self.commit("Edit", **edits, **{"src/pay.py": CODE + "# TODO\n"})
-        self.summary: Summary = walked(path, environ).summary
+        self.summary: Summary = run_review(path, environ).summary
         self.finding = next(
             finding for finding in self.summary.findings if finding.criterion == "no-todo"
         )
@@ -156,7 +156,7 @@ def test_without_a_change_of_the_gate_there_is_no_policy_to_override(
     repo.git("config", "user.email", "ada@example.org")
     repo.commit("First", a="a\n")
     repo.commit("Second", a="b\n")
-    walked(repo.path, environ)
+    run_review(repo.path, environ)
     with open_repository(repo.path, read_environment(environ)) as repository:
         with pytest.raises(UsageError, match="No review here is about such a change of the gate"):
             override(WaiverAsked("policy", "meant"), repository, NOW)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from answers import answers, fails
 from repos import Repo
-from walks import LAST, walked
+from walks import LAST, run_review
 from wire import answering
 
 from vibe_gate.domain.environment import read_environment
@@ -132,7 +132,7 @@ def reviewed(
 ) -> Review:
     repo.commit("Change", **(files or {"src/things.py": AFTER}))
     with answering(answers(*answer_fields)) as model:
-        return walked(repo.path, {**environ, **model.environ})
+        return run_review(repo.path, {**environ, **model.environ})
 
 
 def proofs(review: Review) -> dict[str, Proof]:
@@ -228,7 +228,7 @@ def test_a_wrong_counterexample_voids_its_fail_and_others_leave_it(
         name: status for name, (_, status) in WRONG.items()
     }
     with answering() as silent:  # what was run once is kept with the vote
-        walk_result = walked(repo.path, {**environ, **silent.environ})
+        walk_result = run_review(repo.path, {**environ, **silent.environ})
     assert (proofs(walk_result), walk_result.summary.cache.misses) == (proof_by_name, 0)
     [result] = review.summary.rubrics
     outcomes = {
@@ -253,7 +253,7 @@ def test_what_a_test_lacked_is_there_the_next_time_and_no_model_is_asked_again(
     )
     repo.write(f"{SITE}/helper.py", "")
     with answering() as silent:
-        second_walk_result = walked(repo.path, {**environ, **silent.environ})
+        second_walk_result = run_review(repo.path, {**environ, **silent.environ})
     assert (
         proofs(second_walk_result)["limits"].status,
         second_walk_result.summary.cache.misses,

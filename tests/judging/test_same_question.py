@@ -13,7 +13,7 @@ import repos
 from answers import CHANGES, answers, fails, passes
 from repos import GATE, Repo
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
-from walks import walked
+from walks import run_review
 from wire import answer, answering
 
 from vibe_gate.domain.summary import Summary
@@ -116,7 +116,7 @@ class Asking:
         for files in (base, base | change):
             self.repo.git("rm", "-rq", "--ignore-unmatch", ".")
             self.repo.commit("Change", **{path: text for path, text in files.items() if text})
-        return walked(self.repo.path, self.environ).summary
+        return run_review(self.repo.path, self.environ).summary
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from repos import Repo
 from standing import GATE, TIDY
-from walks import walked
+from walks import run_review
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
@@ -23,7 +23,7 @@ class Place(Repo):
 
     def review(self, revision: str = "HEAD") -> str:
         """Review one commit; the id of the run."""
-        return walked(self.path, self.environ, Selection("commit", revision)).summary.run_id
+        return run_review(self.path, self.environ, Selection("commit", revision)).summary.run_id
 
     def id(self, revision: str = "HEAD") -> str:
         return self.git("rev-parse", revision)
@@ -116,7 +116,7 @@ def test_a_record_of_the_hooks_is_enough(place):
 def test_what_was_reviewed_before_it_was_committed_counts_as_the_earlier_form_too(place):
     place.write("a", "one\n")
     place.git("add", "a")
-    walked(place.path, place.environ, Selection("staged"))
+    run_review(place.path, place.environ, Selection("staged"))
     old = place.commit("Add")
     place.amend(a="two\n")
     assert place.status().why.startswith(f"{old[:12]} was reviewed")

@@ -16,7 +16,7 @@ import signing
 from answers import answers, fails, passes
 from repos import Repo
 from standing import TIDY
-from walks import walked
+from walks import run_review
 from wire import answering
 
 from vibe_gate.agent import sdk_version
@@ -54,7 +54,7 @@ class Place:
 
     def review(self, folder: Path | None = None, **options: Any) -> Review:
         selection = Selection("range", left="HEAD~1", right="HEAD")
-        return walked(folder or self.repo.path, self.repo.environ, selection, **options)
+        return run_review(folder or self.repo.path, self.repo.environ, selection, **options)
 
     def review_as_bob(self, outcome: str = "pass", **options: Any) -> Review:
         """Bob reviews it."""

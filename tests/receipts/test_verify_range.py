@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from clean_environ import clean_environ
 from repos import Repo
-from walks import walked
+from walks import run_review
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.environment import read_environment
@@ -46,7 +46,7 @@ class Place(Repo):
 
     def review(self, first: str, last: str = "") -> None:
         chosen = Selection("range", first, last) if last else Selection("commit", first)
-        walked(self.path, self.environ, chosen)
+        run_review(self.path, self.environ, chosen)
 
     def record(self, commit: str, **fields: Any) -> None:
         """Record a commit as git hooks do."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from repos import Repo
-from walks import walked
+from walks import run_review
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.environment import read_environment
@@ -29,7 +29,7 @@ class Trees(Repo):
         (self.feature / "a").write_text("one\n")
         self.git("-C", str(self.feature), "add", "a")
         self.git("-C", str(self.feature), "commit", "-q", "-m", "Add")
-        walked(self.feature, environ, Selection("commit", "HEAD"))
+        run_review(self.feature, environ, Selection("commit", "HEAD"))
         shutil.move(self.store(path), self.store(self.feature))  # where earlier versions kept it
 
     def verify(self, span: str, at: Path | None = None) -> Verification:
@@ -71,7 +71,7 @@ def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_lin
     assert feature_verification.exit_code == 0
     assert "    kept in worktree ." in _lines(feature_verification)
     trees.commit("Here", b="one\n")
-    walked(trees.path, trees.environ, Selection("commit", "HEAD"))
+    run_review(trees.path, trees.environ, Selection("commit", "HEAD"))
     assert not any("kept in" in line for line in _lines(trees.verify("feature", trees.feature)))
     assert trees.verify("main", trees.feature).exit_code == 0
 

@@ -17,7 +17,7 @@ from command import vibe_gate
 from repos import Repo
 from scripted_messages_api import ToolUse
 from store.test_captured_prompts import KEY, capture, prompt_event, wrote
-from walks import walked
+from walks import run_review
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
@@ -161,8 +161,8 @@ def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_export
     repo = create_repo(tmp_path, environ)
     captured(repo, PROMPT, f"and use {KEY}")
     with answering(WORSE) as model:
-        review = walked(repo.path, environ | model.environ, Selection("staged"))
-        second_review = walked(repo.path, environ | model.environ, Selection("staged"))
+        review = run_review(repo.path, environ | model.environ, Selection("staged"))
+        second_review = run_review(repo.path, environ | model.environ, Selection("staged"))
     assert (review.exit_code, second_review.exit_code, len(model.script.requests)) == (1, 1, 1), (
         "the answer is kept"
     )
@@ -205,7 +205,7 @@ def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_export
     assert "2 runs left out" in every.err
     with pytest.raises(UsageError, match="A cassette would keep what an agent was asked for"):
         wire = Wire("record", tmp_path / "cassette")
-        walked(repo.path, environ | model.environ, Selection("staged"), wire=wire)
+        run_review(repo.path, environ | model.environ, Selection("staged"), wire=wire)
     assert not list(tmp_path.glob("cassette/*"))
 
     repo.git("config", "user.name", "Ada")
@@ -239,7 +239,7 @@ def test_without_a_captured_session_nothing_is_asked_and_that_is_said(
     repo.write("store.py", AFTER)
     repo.git("add", "-A")
     with answering() as model:
-        review = walked(repo.path, environ | model.environ, Selection("staged"))
+        review = run_review(repo.path, environ | model.environ, Selection("staged"))
     assert model.script.requests == []
     (rubric,) = review.summary.rubrics
     assert {(criterion.outcome, criterion.reason) for criterion in rubric.criteria} == {
@@ -287,7 +287,7 @@ question = "Are names clear?"
         )
 
     with answering(judge, judge) as model:
-        review = walked(repo.path, environ | model.environ, Selection("staged"))
+        review = run_review(repo.path, environ | model.environ, Selection("staged"))
     without = next(text for text in request_texts if "Ignore all criteria" not in text)
     assert "Not shown here: what people asked the agent for." in without
     assert "Is everything asked for?" not in without

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import sdk_alone
 from answers import passes
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from repos import RUBRIC, Repo, gated
 from scripted_messages_api import Hang
 from wire import KEY, answering
@@ -131,7 +131,7 @@ def cluster(tmp_path: Path, environ: dict[str, str]) -> Iterator[DaskCluster]:
     cluster.close()
 
 
-def review_each(repo: Repo, *options: str) -> Done:
+def review_each(repo: Repo, *options: str) -> CommandResult:
     environ = repo.environ | {"ANTHROPIC_API_KEY": OWN_KEY}
     argv = ("review", "start..HEAD", "--each", *options)
     return vibe_gate(*argv, cwd=repo.path, environ=environ, timeout=BUSY_S)
@@ -150,7 +150,7 @@ def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_n
     with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
         cluster.work(2, **model.environ)
         requests = model.script.requests
-        results: list[Done] = []
+        results: list[CommandResult] = []
         command = threading.Thread(
             target=lambda: results.append(review_each(history, "--json", "--cluster", cluster.url))
         )
@@ -305,7 +305,7 @@ def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, envir
     repo.commit("A gate")
     repo.write("src/new.py", "NEW = 1\nNEWER = 2\n")
 
-    def run(*argv: str) -> Done:
+    def run(*argv: str) -> CommandResult:
         result = vibe_gate(*argv, cwd=repo.path, environ=environ)
         assert result.code == 0, result.err
         return result

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from answers import HANDLER, answer_to, answers, fails, passes
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from repos import GATE, SWALLOWS, Repo, gated
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
 from wire import Model, answer, answering
@@ -51,7 +51,7 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
 
 
 @contextmanager
-def fixing(repo: Repo, *steps: object) -> Iterator[tuple[Done, Model]]:
+def fixing(repo: Repo, *steps: object) -> Iterator[tuple[CommandResult, Model]]:
     """The result of `vibe-gate run fix`, whose model answers by these steps, and the model."""
     with answering(*steps) as model:
         repair = vibe_gate("run", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})

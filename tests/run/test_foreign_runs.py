@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from repos import Repo
 from wire import answering
 from working import FIXED, WORSE, WorkingRepo, writes
@@ -30,7 +30,7 @@ class Clone(Repo):
         super().__init__(path, stranger.environ)
         self.git("pull", "-q", str(stranger.path), "main")
 
-    def gate(self, *argv: str, **environ: str) -> Done:
+    def gate(self, *argv: str, **environ: str) -> CommandResult:
         return vibe_gate(*argv, cwd=self.path, environ={**self.environ, **environ})
 
     def run_ids(self) -> list[str]:
@@ -92,7 +92,7 @@ def copy_run(bundle: Path, clone: Clone) -> str:
     return bundle.name
 
 
-def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
+def refuses_to_go_on(clone: Clone, run_id: str) -> list[CommandResult]:
     """`vibe-gate resume` without and with the run's name; neither asked a model or made a
     workspace.
     """

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from repos import Repo
-from walks import walked
+from walks import run_review
 
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Selection
@@ -66,7 +66,7 @@ def runs_in(root: Path) -> list[str]:
 
 def review(worktree: Repo) -> tuple[str, tuple[str, ...]]:
     """Review the worktree's commit; the run's id, and its notes."""
-    result = walked(worktree.path, worktree.environ, Selection("commit", "HEAD"))
+    result = run_review(worktree.path, worktree.environ, Selection("commit", "HEAD"))
     return result.summary.run_id, result.notes
 
 
@@ -188,7 +188,7 @@ def take_over(clone: Clone) -> tuple[str, ...]:
     those.
     """
     clone.commit("Later", later=os.urandom(8).hex())
-    notes = walked(clone.path, clone.environ, Selection("commit", "HEAD")).notes
+    notes = run_review(clone.path, clone.environ, Selection("commit", "HEAD")).notes
     return tuple(note for note in notes if "worktree" in note)
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering
@@ -543,7 +543,7 @@ def test_a_repeat_says_that_its_setup_is_another(repo, environ):
     repo.commit("A gate")
     run_argv = ("run", "--agent", "user", "--prompt", "Go.", "--definitions", "worktree", "--json")
 
-    def screen(*argv: str) -> Done:
+    def screen(*argv: str) -> CommandResult:
         with answering(Turn(Text("done"))) as model:
             return vibe_gate(*argv, cwd=repo.path, environ={**environ, **model.environ})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from test_workflows import FIX
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
@@ -39,7 +39,7 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
     return WorkingRepo(tmp_path / "repo", environ, fix=FIX, check=CHECK)
 
 
-def replay(repo: WorkingRepo, *argv: str, steps: tuple[Any, ...] = ()) -> Done:
+def replay(repo: WorkingRepo, *argv: str, steps: tuple[Any, ...] = ()) -> CommandResult:
     """`vibe-gate replay ARGV`, with a model where steps are given."""
     if not steps:
         return vibe_gate("replay", *argv, cwd=repo.path, environ=repo.environ)

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 from replaying import LOGS, RUBRIC, SWALLOWS, History, judge
 from repos import Repo
-from walks import walked
+from walks import run_review
 from wire import answering
 
 from vibe_gate.context.mode import Batch, ReplayTrial
@@ -76,7 +76,7 @@ def test_the_built_in_gate_is_read_once_for_a_batch_but_not_for_a_change_that_br
     checked.repo.git("checkout", "-q", "--detach", checked.base)
     checked.forbid("pass$")
     checked.repo.commit("A gate", **{"src/load.py": "x = 1\n"})
-    bringing_run = walked(checked.path, checked.environ).summary
+    bringing_run = run_review(checked.path, checked.environ).summary
     checked.repo.git("checkout", "-q", "--detach", checked.base)
     gates: dict[str, Gate] = {}
     names = [(run.run_id, run.key) for run in (*runs, bringing_run)]
@@ -126,7 +126,7 @@ def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answ
     rows, request_count = history.requests_of(*runs)
     assert (request_count, [row.changes for row in rows]) == (0, [(), ()])
     # What a bundle says is believed of its own run only: a review asks.
-    walked(history.path, history.environ)
+    run_review(history.path, history.environ)
     assert len(history.requests) > request_count
 
 
@@ -143,7 +143,7 @@ def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(c
     (checked.path / "link").symlink_to("mode.sh")
     repo.write("bin", bytes(reversed(range(256))))
     repo.write("src/load.py", SWALLOWS.replace("\n", "\r\n").removesuffix("\r\n"))
-    run = walked(checked.path, checked.environ, Selection("worktree")).summary
+    run = run_review(checked.path, checked.environ, Selection("worktree")).summary
     repo.git("clean", "-qfd")
     repo.git("checkout", "-qf", ".")
     checked.forbid("nothing")
@@ -175,7 +175,7 @@ def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(checked):
     deleted = checked.reviewed(1)
     shutil.rmtree(checked.path / deleted.bundle)
     checked.repo.write("src/load.py", f"TOKEN = 'ghp_{'a1B2' * 9}'\n")
-    redacted = walked(checked.path, checked.environ, Selection("worktree")).summary
+    redacted = run_review(checked.path, checked.environ, Selection("worktree")).summary
     checked.repo.git("checkout", "-qf", ".")
     old = json.loads((GOLDEN / "summary.json").read_text())
     shutil.copytree(GOLDEN, checked.path / ".vibe-artifacts" / old["key"] / old["run_id"])
@@ -334,7 +334,7 @@ def test_a_rubric_whose_questions_are_the_same_asks_nothing(history):
 def test_a_rubric_that_sees_a_message_which_nothing_here_has_cannot_be_asked(history):
     history.repo.git("checkout", "-q", "-b", "lost", history.base)
     history.repo.commit("Lost", **{"src/load.py": LOGS})
-    run = walked(history.path, history.environ).summary
+    run = run_review(history.path, history.environ).summary
     history.repo.git("checkout", "-q", "main")
     history.repo.git("branch", "-qD", "lost")
     history.repo.git("reflog", "expire", "--expire=now", "--all")

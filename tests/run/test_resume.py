@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import sdk_alone
-from command import Done, started, vibe_gate
+from command import CommandResult, run_unforked, vibe_gate
 from test_workflows import FIX
 from wire import answering
 from working import FIXED, WORSE, WorkingRepo, says, writes
@@ -121,10 +121,12 @@ def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, points
 @pytest.mark.slow
 def test_who_resumes_a_run_that_lives_is_told_its_process(repo):
     def resumed_meanwhile(request: Any) -> Any:
-        tried.append(started("resume", cwd=repo.path, environ={**environ, "PYTHONPATH": str(ROOT)}))
+        tried.append(
+            run_unforked("resume", cwd=repo.path, environ={**environ, "PYTHONPATH": str(ROOT)})
+        )
         return says("Done.")
 
-    tried: list[Done] = []
+    tried: list[CommandResult] = []
     with answering(resumed_meanwhile) as model:
         environ = {**repo.environ, **model.environ}
         assert (

@@ -15,7 +15,7 @@ from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
 from store.test_captured_prompts import capture, prompt_event, wrote
 from store.test_session_acts import failed, ran, stopped
-from walks import walked
+from walks import run_review
 from wire import answering
 
 from vibe_gate.domain.change import Selection
@@ -65,7 +65,7 @@ def captured(tmp_path: Path, environ: dict[str, str], *events: object) -> Repo:
 def judged(repo: Repo, environ: dict[str, str], verdict: dict[str, Any]) -> tuple[Review, str]:
     """Review what is staged; the review, and the text of its judge's request."""
     with answering(answers(verdict)) as model:
-        review = walked(repo.path, environ | model.environ, Selection("staged"))
+        review = run_review(repo.path, environ | model.environ, Selection("staged"))
     (request,) = model.script.requests
     return review, json.dumps(request.body["messages"])
 
@@ -140,7 +140,7 @@ def test_a_line_of_the_words_is_left_out_where_the_finding_is_shown(tmp_path, en
 def test_without_words_nothing_is_asked_or_paid(tmp_path, environ, events):
     repo = captured(tmp_path, environ, *events)
     with answering() as model:
-        review = walked(repo.path, environ | model.environ, Selection("staged"))
+        review = run_review(repo.path, environ | model.environ, Selection("staged"))
     assert model.script.requests == []
     assert (outcome_of(review), review.exit_code) == ("not_applicable", 0)
 
@@ -153,7 +153,7 @@ def test_the_same_question_is_paid_once_when_the_session_goes_on(tmp_path, envir
     later = (prompt_event("What is the time?"), ran("date"), stopped("Noon."))
     capture(repo.path / ".git", repo.path, *later, at=ms - TS_NOW)
     with answering() as model:
-        review = walked(repo.path, environ | model.environ, Selection("staged"))
+        review = run_review(repo.path, environ | model.environ, Selection("staged"))
     assert model.script.requests == []
     assert outcome_of(review) == "pass"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import sdk_alone
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from scripted_messages_api import Hang, ToolUse, Turn
 from wire import answering
 from working import WorkingRepo, says
@@ -35,7 +35,7 @@ class Talk(WorkingRepo):
         super().__init__(path, environ)
         self.commit("Second")
 
-    def sessions(self, *argv: str, model=None) -> Done:
+    def sessions(self, *argv: str, model=None) -> CommandResult:
         return vibe_gate(
             "sessions",
             *argv,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from command import Done, vibe_gate
+from command import CommandResult, vibe_gate
 from repos import Repo
 from scripted_messages_api import StepOrFunction, Text, ToolUse, Turn
 
@@ -52,7 +52,7 @@ class WorkingRepo(Repo):
         self.commit("First")
         self.write("src/load.py", "def load(path):\n    return open(path).read()  # TODO\n")
 
-    def run(self, *argv: str, model: Mapping[str, str] | None = None) -> Done:
+    def run(self, *argv: str, model: Mapping[str, str] | None = None) -> CommandResult:
         """`vibe-gate run ARGV`."""
         return vibe_gate("run", *argv, cwd=self.path, environ={**self.environ, **(model or {})})
 

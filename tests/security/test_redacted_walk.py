@@ -18,7 +18,7 @@ import pytest
 from answers import answer_to, answers, fails
 from repos import GATE, RUBRIC, SWALLOWS, Repo
 from scripted_messages_api import ApiError, MessagesRequest, Text, Thinking, ToolUse, Turn
-from walks import walked
+from walks import run_review
 from wire import answer, answering
 
 from vibe_gate.domain.document import to_json
@@ -168,7 +168,7 @@ def test_nothing_secret_is_left_on_disk_by_a_review(
 ) -> None:
     repo = planted_repo(tmp_path / "repo", environ)
     with answering(*script(), repeat_last=True) as model:
-        review = walked(repo.path, environ | model.environ)
+        review = run_review(repo.path, environ | model.environ)
     assert review.summary.outcome == "fail"
     assert LONG[:12] not in to_json(review.summary)
     assert_clean(repo.path / ".vibe-artifacts")
@@ -194,7 +194,7 @@ def test_nothing_secret_is_left_by_a_review_whose_model_fails(
     with answering(
         ApiError(400, message=f"no {TOKEN} for {HELD}: {PLANTED}"), repeat_last=True
     ) as model:
-        review = walked(repo.path, environ | model.environ)
+        review = run_review(repo.path, environ | model.environ)
     assert review.summary.outcome in ("error", "fail")
     assert_clean(repo.path / ".vibe-artifacts")
     assert_clean(repo.path / ".git/vibe-gate")
@@ -220,7 +220,7 @@ def test_a_bundle_does_not_tell_where_its_judges_read(
         return answer(answers(fails(reason=reason), answer_to("names-are-clear")))
 
     with answering(look, judge, repeat_last=True) as model:
-        review = walked(repo.path, environ | model.environ)
+        review = run_review(repo.path, environ | model.environ)
     assert "except OSError" in seen_texts[0]
     bundle = repo.path / review.summary.bundle
     (events,) = bundle.glob("nodes/*/turn-001/events.ndjson")
@@ -235,7 +235,7 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(
     repo.write("logo.bin", bytes(range(256)) * 300)
     repo.write("wide.txt", b"\0" + PLANTED.encode())
     repo.commit("Add a logo")
-    review = walked(repo.path, environ, judge="never")
+    review = run_review(repo.path, environ, judge="never")
     patch = (repo.path / review.summary.bundle / "change.patch").read_bytes()
     assert [section.count(bytes(range(1, 256))) for section in unpacked(patch)].count(300) == 1
     assert patch.count(b"[redacted:binary-patch]") == 2
@@ -256,7 +256,7 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
         repo.write("src/c.json", f'{{\n  "token"\n  :\n  "{behind_colon}"\n}}\n')
         repo.commit("Set keys")
     with answering(*script(), repeat_last=True) as model:
-        review = walked(
+        review = run_review(
             repo.path, environ | model.environ, wire=Wire("record", tmp_path / "cassette")
         )
     assert "src/a.json" in (repo.path / review.summary.bundle / "change.patch").read_text()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bundle_words import START
-from recorded import recorded
+from recorded import record_run
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.summary import Summary
@@ -22,7 +22,7 @@ def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(
     tmp_path: Path,
 ) -> None:
     for _ in range(3):
-        recorded(tmp_path)
+        record_run(tmp_path)
     time.sleep(0.06)  # a folder that is younger than a kernel's clock ticks is read again
     state, extracted_ids = open_state(tmp_path / "common"), list[str]()
 

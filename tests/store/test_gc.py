@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START, Clock, OneSecretRedactor, read_summary, tree
-from recorded import Kind, begun, recorded
+from recorded import Kind, begun, record_run
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
@@ -58,8 +58,8 @@ def free_mb(root: Path) -> float:
 
 
 def test_what_is_older_than_the_limit_goes_and_the_rest_stays_whole(tmp_path):
-    old = [recorded(tmp_path, ago(40)), recorded(tmp_path, ago(31), Kind(key=OTHER))]
-    young = recorded(tmp_path, ago(29))
+    old = [record_run(tmp_path, ago(40)), record_run(tmp_path, ago(31), Kind(key=OTHER))]
+    young = record_run(tmp_path, ago(29))
     cleaned = clean(tmp_path, MONTH, NOW)
     assert cleaned == Cleaned(tuple(old), cleaned.freed_mb, ())
     assert cleaned.freed_mb > 0
@@ -70,9 +70,9 @@ def test_what_is_older_than_the_limit_goes_and_the_rest_stays_whole(tmp_path):
 
 
 def test_zero_days_take_everything_but_what_is_kept_or_written(tmp_path):
-    recorded(tmp_path, ago(3))
+    record_run(tmp_path, ago(3))
     running = begun(tmp_path, ago(2))
-    young_run = recorded(tmp_path, ago(1))
+    young_run = record_run(tmp_path, ago(1))
     keep(tmp_path, entries(tmp_path)[0])
     clean(tmp_path, ALL, NOW)
     assert ids(tmp_path) == [young_run, running.run_id]
@@ -82,14 +82,14 @@ def test_zero_days_take_everything_but_what_is_kept_or_written(tmp_path):
 
 
 def test_a_keep_beside_the_runs_keeps_all_of_them(tmp_path):
-    recorded(tmp_path, ago(40))
+    record_run(tmp_path, ago(40))
     (tmp_path / STORE / KEY / ".vibe-keep").touch()
     assert clean(tmp_path, ALL, NOW).deleted == ()
     assert is_kept(tmp_path, entries(tmp_path)[0])
 
 
 def test_keep_and_keep_off(tmp_path):
-    recorded(tmp_path, ago(40))
+    record_run(tmp_path, ago(40))
     entry = entries(tmp_path)[0]
     keep(tmp_path, entry)
     keep(tmp_path, entry)
@@ -104,8 +104,8 @@ def test_keep_and_keep_off(tmp_path):
 
 def test_a_dry_run_says_the_same_and_deletes_nothing(tmp_path):
     shared, content = os.urandom(60_000), os.urandom(70_000)
-    recorded(tmp_path, ago(40), Kind(contents=(shared, content)))
-    recorded(tmp_path, ago(1), Kind(contents=(shared,)))
+    record_run(tmp_path, ago(40), Kind(contents=(shared, content)))
+    record_run(tmp_path, ago(1), Kind(contents=(shared,)))
     before = tree(tmp_path / STORE / KEY)
     planned = clean(tmp_path, MONTH, NOW, dry_run=True)
     assert tree(tmp_path / STORE / KEY) == before
@@ -114,7 +114,7 @@ def test_a_dry_run_says_the_same_and_deletes_nothing(tmp_path):
 
 
 def test_quarantine_and_sessions_are_left_alone(tmp_path):
-    recorded(tmp_path, ago(40))
+    record_run(tmp_path, ago(40))
     for name in ("quarantine", "sessions/s1"):
         (tmp_path / STORE / name).mkdir(parents=True)
         (tmp_path / STORE / name / "x.txt").write_text("x")
@@ -130,7 +130,7 @@ def pressed(root: Path, mb: float) -> Retention:
 @pytest.mark.slow
 def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
     runs = [
-        recorded(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)
+        record_run(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)
     ]
     keep(tmp_path, entries(tmp_path)[-1])
     cleaned = clean(tmp_path, pressed(tmp_path, 5), NOW)
@@ -142,8 +142,8 @@ def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
 
 
 def test_a_full_disk_takes_nothing_of_the_last_hour(tmp_path):
-    recorded(tmp_path, NOW - timedelta(minutes=90))
-    recent_run = recorded(tmp_path, NOW - timedelta(minutes=30))
+    record_run(tmp_path, NOW - timedelta(minutes=90))
+    recent_run = record_run(tmp_path, NOW - timedelta(minutes=30))
     clean(tmp_path, pressed(tmp_path, 1e9), NOW)
     assert ids(tmp_path) == [recent_run]
 
@@ -157,7 +157,7 @@ def test_a_folder_whose_name_is_no_time_is_reported_and_stays(tmp_path):
 
 
 def test_what_cannot_be_deleted_is_reported_and_the_rest_goes_on(tmp_path):
-    recorded(tmp_path, ago(40))
+    record_run(tmp_path, ago(40))
     (tmp_path / STORE / "trash").write_text("in the way")
     cleaned = clean(tmp_path, MONTH, NOW)
     assert cleaned.deleted == ()
@@ -170,7 +170,7 @@ def test_links_below_a_bundle_are_removed_and_not_followed(tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_text("mine")
-    run_id = recorded(tmp_path, ago(40))
+    run_id = record_run(tmp_path, ago(40))
     (tmp_path / STORE / KEY / run_id / "files-link").symlink_to(precious)
     (tmp_path / STORE / KEY / run_id / "nodes").mkdir()
     (tmp_path / STORE / KEY / run_id / "nodes/link").symlink_to(precious / "file")
@@ -180,7 +180,7 @@ def test_links_below_a_bundle_are_removed_and_not_followed(tmp_path):
 
 
 def test_what_a_cleaner_that_died_left_in_the_trash_is_finished(tmp_path):
-    recorded(tmp_path, ago(1))
+    record_run(tmp_path, ago(1))
     half = tmp_path / STORE / "trash" / "20260102T030405678Z-00000000.12345678"
     half.mkdir(parents=True)
     (half / "run.json").write_text("{}")
@@ -196,7 +196,7 @@ def test_without_a_store_there_is_nothing_to_do(tmp_path):
 
 @pytest.mark.parametrize("stamp", [b"", b"yesterday", b"\xff", b"2099-01-01T00:00:00+00:00"])
 def test_after_a_review_the_store_is_cleaned_once_a_day(tmp_path, stamp):
-    recorded(tmp_path, ago(40))
+    record_run(tmp_path, ago(40))
     clock = Clock()
     clock.now = NOW
     store = open_store(tmp_path, OneSecretRedactor(), clock)
@@ -209,8 +209,8 @@ def test_after_a_review_the_store_is_cleaned_once_a_day(tmp_path, stamp):
 
 
 def test_usage_is_the_sum_of_files(tmp_path):
-    recorded(tmp_path, ago(1), Kind(contents=(os.urandom(50_000),)))
-    recorded(tmp_path, ago(2), Kind(key=OTHER))
+    record_run(tmp_path, ago(1), Kind(contents=(os.urandom(50_000),)))
+    record_run(tmp_path, ago(2), Kind(key=OTHER))
     (tmp_path / STORE / "quarantine").mkdir()
     (tmp_path / STORE / "quarantine/x").write_bytes(b"12345")
     used = measure_store(tmp_path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START
-from recorded import Kind, begun, recorded
+from recorded import Kind, begun, record_run
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.errors import StorageError, UsageError
@@ -41,7 +41,7 @@ def settled(tmp_path: Path, state: CloneState) -> Path:
     root = tmp_path / "root"
     root.mkdir()
     for number in range(3):
-        recorded(root, START + number * HOUR, Kind(key=OTHER if number == 1 else KEY))
+        record_run(root, START + number * HOUR, Kind(key=OTHER if number == 1 else KEY))
     settle()
     listed(root, state)
     return root
@@ -72,14 +72,14 @@ def test_a_run_that_begins_or_is_sealed_is_noticed(settled, state, key, limit):
     run.abandon("stopped")
     settle()
     assert listed(settled, state, limit)[0].state == "incomplete"
-    run_id = recorded(settled, START + 10 * HOUR, Kind(key=key))
+    run_id = record_run(settled, START + 10 * HOUR, Kind(key=key))
     newest = listed(settled, state, limit)[0]
     assert (newest.run_id, newest.state) == (run_id, "sealed")
     assert len(listed(settled, state)) == 5
 
 
 def test_runs_beyond_the_limit_are_not_forgotten(tmp_path, state):
-    ids = [recorded(tmp_path, START + number * HOUR) for number in range(4)]
+    ids = [record_run(tmp_path, START + number * HOUR) for number in range(4)]
     settle()
     assert [run.run_id for run in listed(tmp_path, state, 1)] == ids[3:]
     assert [run.run_id for run in listed(tmp_path, state, 2)] == ids[:1:-1]
@@ -104,7 +104,7 @@ def test_runs_and_keys_that_were_removed_or_copied_in_by_hand_are_noticed(settle
 @pytest.mark.slow
 def test_a_change_right_after_a_look_is_never_hidden_by_the_same_time(tmp_path, state):
     for number in range(20):
-        run_id = recorded(tmp_path, START + number * HOUR)
+        run_id = record_run(tmp_path, START + number * HOUR)
         assert listed(tmp_path, state)[0].run_id == run_id
 
 
@@ -149,7 +149,7 @@ CORRUPT = {
 
 @pytest.mark.parametrize("corrupt", CORRUPT.values(), ids=CORRUPT.keys())
 def test_a_summary_that_is_none_is_corrupt_until_it_is_repaired(tmp_path, state, corrupt):
-    recorded(tmp_path)
+    record_run(tmp_path)
     summary = next((tmp_path / STORE).rglob("summary.json"))
     right = summary.read_text()
     summary.write_text(corrupt(json.loads(right)))
@@ -160,7 +160,7 @@ def test_a_summary_that_is_none_is_corrupt_until_it_is_repaired(tmp_path, state,
 
 
 def test_a_link_or_a_fifo_in_the_place_of_a_summary_is_corrupt(tmp_path, state):
-    recorded(tmp_path)
+    record_run(tmp_path)
     summary = next((tmp_path / STORE).rglob("summary.json"))
     summary.rename(tmp_path / "summary.json")
     summary.symlink_to(tmp_path / "summary.json")
@@ -171,7 +171,7 @@ def test_a_link_or_a_fifo_in_the_place_of_a_summary_is_corrupt(tmp_path, state):
 
 
 def test_folders_that_are_no_runs_are_not_listed(tmp_path, state):
-    run_id = recorded(tmp_path)
+    run_id = record_run(tmp_path)
     store = tmp_path / STORE
     for name in (
         "objects",
@@ -197,7 +197,7 @@ def test_folders_that_are_no_runs_are_not_listed(tmp_path, state):
 def test_a_store_that_is_a_link_is_not_read(tmp_path, state):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    recorded(elsewhere)
+    record_run(elsewhere)
     (tmp_path / STORE).symlink_to(elsewhere / STORE)
     with pytest.raises(StorageError, match="cannot be read"):
         listed(tmp_path, state)
@@ -208,10 +208,10 @@ def test_a_store_that_is_a_link_is_not_read(tmp_path, state):
 
 def test_runs_are_found_by_every_id_of_their_change(tmp_path):
     trees = {"before": "1" * 40, "after": "2" * 40}
-    committed = recorded(
+    committed = record_run(
         tmp_path, START, Kind(ids={**trees, "patch_id": "3" * 40, "range_patch_id": "4" * 40})
     )
-    staged = recorded(
+    staged = record_run(
         tmp_path,
         START + HOUR,
         Kind(key="tree-" + "5" * 40, ids={"after": "5" * 40, "head_commit": ""}),
@@ -246,8 +246,8 @@ def test_runs_are_found_by_every_id_of_their_change(tmp_path):
 
 def test_runs_are_found_by_what_they_are_like(tmp_path):
     fail = Kind(outcome="fail", files=("src/pay/load.py",), rubrics=("payments",), agent=True)
-    failed = recorded(tmp_path, START, fail)
-    passed = recorded(tmp_path, START + 24 * HOUR, Kind(files=('"caf\\351"',)))
+    failed = record_run(tmp_path, START, fail)
+    passed = record_run(tmp_path, START + 24 * HOUR, Kind(files=('"caf\\351"',)))
     begun(tmp_path, START + 48 * HOUR).close()
 
     def find_ids(**conditions: object) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bundle_words import START
-from recorded import Kind, recorded
+from recorded import Kind, record_run
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
@@ -233,8 +233,8 @@ def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(
     machine: Machine, tmp_path: Path
 ) -> None:
     ids = {"patch_id": "c" * 40, "range_patch_id": "d" * 64}
-    recorded(tmp_path / "a", START, Kind(ids=ids, rubrics=("quality", "safety"), agent=True))
-    recorded(
+    record_run(tmp_path / "a", START, Kind(ids=ids, rubrics=("quality", "safety"), agent=True))
+    record_run(
         tmp_path / "a",
         START + timedelta(minutes=1),
         Kind(outcome="fail", rubrics=[f"r-{n}" for n in range(200)]),
@@ -278,7 +278,7 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
     for minute, name in enumerate(("a", "b", "c", "d")):
-        recorded(tmp_path / name, START + timedelta(minutes=minute))
+        record_run(tmp_path / name, START + timedelta(minutes=minute))
     for name in ("a", "b", "d"):
         uploaded(machine, tmp_path / name)
     uploaded(lambda: machine("another secret, as long"), tmp_path / "c")
@@ -315,7 +315,7 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
     for minute, name in enumerate(("a", "b")):
-        recorded(tmp_path / name, START + timedelta(minutes=minute))
+        record_run(tmp_path / name, START + timedelta(minutes=minute))
         uploaded(machine, tmp_path / name)
     altered, genuine = objects(folder, "runs")
     altered.write_bytes(b"junk")
@@ -344,7 +344,7 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
 def test_a_large_run_is_left_for_push_while_somebody_waits(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
-    recorded(tmp_path / "a")
+    record_run(tmp_path / "a")
     bundles = Bundles(tmp_path / "a", Provenance(NOW))
     [entry] = bundles.find()
     summary = bundles.summary(entry)
@@ -367,7 +367,7 @@ def test_a_large_run_is_left_for_push_while_somebody_waits(
 def test_what_is_not_sealed_or_not_sound_is_not_uploaded(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
-    recorded(tmp_path / "a")
+    record_run(tmp_path / "a")
     [entry] = Bundles(tmp_path / "a", Provenance(NOW)).find()
     [summary] = (tmp_path / "a").rglob("summary.json")
     summary.write_text(summary.read_text().replace('"pass"', '"fail"'))
@@ -379,8 +379,8 @@ def test_what_is_not_sealed_or_not_sound_is_not_uploaded(
 def test_clean_deletes_old_runs_answers_and_claims_and_leaves_what_is_foreign(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
-    recorded(tmp_path / "a", START)
-    recorded(tmp_path / "b", START)
+    record_run(tmp_path / "a", START)
+    record_run(tmp_path / "b", START)
     uploaded(machine, tmp_path / "a")
     uploaded(lambda: machine("another secret, as long"), tmp_path / "b")
     writer = machine(at=datetime.now(UTC))
