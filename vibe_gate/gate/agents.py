@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from msgspec import Struct
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import HARMLESS_TOOLS, Agent
 from vibe_gate.domain.escape import expression
@@ -94,31 +96,50 @@ def read_claude_agent(path: str, raw: bytes, mistakes: list[Mistake]) -> Agent |
         )
         mistakes.append(Mistake(paths.quote(path), 1, "", message))
         return None
-    front_matter = lines[1:end]
+    front_matter = _read_front_matter(path, lines[1:end])
     body = "\n".join(lines[end + 1 :]).strip()
-    tables: dict[str, Any] = {"schema": 1, "system_prompt": body}
-    written = {"id": ("name", 1)}
-    file_mistakes = list(islice(_find_breaks(path, front_matter), MISTAKES_SHOWN))
-    for number, key, value in front_matter_entries(front_matter):
-        if len(file_mistakes) >= MISTAKES_SHOWN:
-            break
-        name = HONOURED.get(key, key)
-        written[name] = (key, number)
-        problem = _entry_problem(key, value, name in tables)
-        if problem:
-            advice = ""
-            if key:
-                advice = f"take it out, or define {AGENTS}{stem(path)}.toml instead"
-            file_mistakes.append(Mistake(paths.quote(path), number, key, problem, advice))
-        elif key in HONOURED and (name, value) != ("model", "inherit"):
-            tables[name] = _agent_value(name, value)
-    source = Source(path, text, tables, digest_of(raw), written)
+    tables = {"schema": 1, "system_prompt": body, **front_matter.fields}
+    file_mistakes = front_matter.mistakes
+    source = Source(path, text, tables, digest_of(raw), front_matter.written)
     agent = read_model(Agent, tables, (), source, file_mistakes)
     check_id(source, file_mistakes)
     mistakes += sorted(file_mistakes, key=lambda mistake: mistake.line)[:MISTAKES_SHOWN]
     if file_mistakes:
         return None
     return agent
+
+
+class _FrontMatter(Struct, frozen=True):
+    """What the front matter of a Claude Code agent says."""
+
+    fields: dict[str, Any]
+    """By the names that an Agent has."""
+
+    written: dict[str, tuple[str, int]]
+    """By the same names the keys as they are written, each with its line."""
+
+    mistakes: list[Mistake]
+
+
+def _read_front_matter(path: str, lines: Sequence[str]) -> _FrontMatter:
+    """The front matter between its lines of `---`, up to MISTAKES_SHOWN mistakes."""
+    fields: dict[str, Any] = {}
+    written = {"id": ("name", 1)}
+    mistakes = list(islice(_find_breaks(path, lines), MISTAKES_SHOWN))
+    for number, key, value in front_matter_entries(lines):
+        if len(mistakes) >= MISTAKES_SHOWN:
+            break
+        name = HONOURED.get(key, key)
+        written[name] = (key, number)
+        problem = _entry_problem(key, value, name in fields)
+        if problem:
+            advice = ""
+            if key:
+                advice = f"take it out, or define {AGENTS}{stem(path)}.toml instead"
+            mistakes.append(Mistake(paths.quote(path), number, key, problem, advice))
+        elif key in HONOURED and (name, value) != ("model", "inherit"):
+            fields[name] = _agent_value(name, value)
+    return _FrontMatter(fields, written, mistakes)
 
 
 def _find_breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:

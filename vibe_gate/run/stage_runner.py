@@ -14,7 +14,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.event import Earlier, NodeConfig
+from vibe_gate.domain.event import Earlier, EndedStage, NodeConfig
 from vibe_gate.domain.leaving import PRIVATE, SHARED, may_leave
 from vibe_gate.domain.provenance import hints_of_run
 from vibe_gate.domain.rubric import Claim, Rubric
@@ -235,17 +235,7 @@ class Stages:
         setup = self.setups.setup_of(agent, request.prompt, tree)
         prompt = prompt_digest(request, self.run.redactor.text, setup)
         if ended_stage is not None:
-            async with tree.reading():
-                result = await restore_result(
-                    request.id,
-                    node,
-                    agent.id,
-                    (agent.digest, prompt),
-                    ended_stage,
-                    tree,
-                    self.run.record.directory,
-                )
-            return self._end_stage(_with_lack(result, agent), _node_status(result), "recorded")
+            return await self._restore_stage(node, request, ended_stage, tree, prompt)
         if setup is not None:
             self.setups.require_trusted_files(agent, setup, tree)
         if not self._is_approved(node, request):
@@ -266,6 +256,28 @@ class Stages:
 
         result = await self.turns.run_stage(node, request, tree, session, brief, began, setup)
         return self._end_stage(_with_lack(result, agent), _node_status(result))
+
+    async def _restore_stage(
+        self,
+        node: str,
+        request: StageRequest,
+        ended_stage: EndedStage,
+        tree: RunTree,
+        prompt: str,
+    ) -> StageResult:
+        """End the stage with its recorded turn. `prompt`: the digest of what it would be asked."""
+        agent = request.agent
+        async with tree.reading():
+            result = await restore_result(
+                request.id,
+                node,
+                agent.id,
+                (agent.digest, prompt),
+                ended_stage,
+                tree,
+                self.run.record.directory,
+            )
+        return self._end_stage(_with_lack(result, agent), _node_status(result), "recorded")
 
     def _add_agent_node(self, request: StageRequest) -> str:
         """The node of an agent's stage. UsageError: the agent may not be run as it is defined."""
