@@ -29,7 +29,7 @@ itself.
 """
 
 
-def plain(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def plain_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in event.items() if name not in ITS_OWN} for event in events
     ]
@@ -154,7 +154,7 @@ def run_with_both(
             (
                 outcome(ending),
                 split_usage(notes),
-                plain(notes.hooks),
+                plain_events(notes.hooks),
                 results(notes),
                 requests,
                 transcript(session, place),
@@ -173,7 +173,7 @@ def split_usage(notes: Notes) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     told before the usage of the answer that called it, and otherwise after it. So the order between
     the two says nothing.
     """
-    events = [event for event in plain(notes.events) if event["type"] != "result"]
+    events = [event for event in plain_events(notes.events) if event["type"] != "result"]
     other_events = [
         event
         for event in events

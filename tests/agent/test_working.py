@@ -44,7 +44,7 @@ def work_in(place: Path, base_url: str, environ, **changes):
     return session_in(place, base_url, environ, **(defaults | changes))
 
 
-def failed(notes: Notes) -> list[tuple[str, bool]]:
+def tool_failures(notes: Notes) -> list[tuple[str, bool]]:
     """Each call's tool, and whether it failed."""
     return [(item["tool"], item["is_error"]) for item in notes.events if item.get("role") == "tool"]
 
@@ -73,7 +73,9 @@ def test_listed_tools_change_the_workspace_and_free_text_ends_it(tmp_path, envir
         "All done. Two files.",
     )
     assert ending.answer is None and ending.cost.usd > 0
-    assert not any(is_error for _, is_error in failed(notes)) and len(failed(notes)) == 6
+    assert (
+        not any(is_error for _, is_error in tool_failures(notes)) and len(tool_failures(notes)) == 6
+    )
     assert (
         files(session.turn.folder) == ["a.py", "by-bash", "d/b.py"]
         and (session.turn.folder / "a.py").read_text() == "x = 2\n"
@@ -94,7 +96,7 @@ def test_writes_outside_and_to_what_decides_are_refused(tmp_path, environ):
     )  # fmt: skip
     with answering(Turn(*(write(path) for path in paths)), Turn(write("in.py")), DONE) as model:
         ending, notes = hold(work_in(tmp_path, model.base_url, environ))
-    assert failed(notes) == [("Write", True)] * len(paths) + [("Write", False)]
+    assert tool_failures(notes) == [("Write", True)] * len(paths) + [("Write", False)]
     assert len(ending.permission_denials) == len(paths)
     assert (
         files(tree) == ["in.py"]
@@ -112,7 +114,7 @@ def test_what_is_disallowed_stays_so_and_what_is_not_listed_is_not_there(tmp_pat
     with answering(*(Turn(call) for call in calls), DONE) as model:
         session = work_in(tmp_path, model.base_url, environ, disallowed_tools=("Bash(git push *)",))
         _, notes = hold(session)
-    assert [is_error for _, is_error in failed(notes)] == [True, False, True]
+    assert [is_error for _, is_error in tool_failures(notes)] == [True, False, True]
     assert files(session.turn.folder) == ["ok"]
 
 

@@ -65,7 +65,7 @@ def start(
     )
 
 
-def forked(folder: Path, environ: Mapping[str, str], *options: str) -> subprocess.Popen[str]:
+def fork_review(folder: Path, environ: Mapping[str, str], *options: str) -> subprocess.Popen[str]:
     """Begin a review of four commits by a judge in a fork, which spares the interpreter's start:
     most of the time.
     """
@@ -79,7 +79,7 @@ def wait_for_rows(process: subprocess.Popen[str]) -> list[dict]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def sealed(folder: Path) -> Counter[str]:
+def count_sealed(folder: Path) -> Counter[str]:
     """How many sealed runs each commit has."""
     return Counter(path.parts[-3] for path in folder.glob(".vibe-artifacts/*/*/summary.json"))
 
@@ -107,7 +107,7 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
 ):
     for number, name in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGTERM), 1):
         process = start(history, environ, "--jobs", jobs)
-        until(lambda round_number=number: len(sealed(history)) >= 3 * round_number)
+        until(lambda round_number=number: len(count_sealed(history)) >= 3 * round_number)
         workers = list(workers_of(process))
         assert len(workers) == (0 if jobs == "1" else int(jobs))
         (os.killpg if name == signal.SIGINT else os.kill)(
@@ -121,13 +121,13 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
             )
             assert err == ""
         until(lambda pids=workers: not any(Path(f"/proc/{pid}").exists() for pid in pids))
-        before = sealed(history)
+        before = count_sealed(history)
         assert 3 * number <= len(before) < COMMITS
     *rows, total = wait_for_rows(start(history, environ, "--jobs", jobs))
     assert Counter(row["commit"] for row in rows) == Counter({row["commit"]: 1 for row in rows})
     assert {row["commit"] for row in rows if row["recorded"]} == set(before)
     assert total["outcomes"]["pass"] == len(rows) == COMMITS
-    assert sealed(history) == {row["commit"]: 1 for row in rows}
+    assert count_sealed(history) == {row["commit"]: 1 for row in rows}
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
@@ -136,18 +136,18 @@ def test_a_worker_that_is_killed_costs_nothing_but_its_own_review_which_is_done_
     history, environ, name
 ):
     process = start(history, environ, "--jobs", "2")
-    until(lambda: len(sealed(history)) >= 4)
+    until(lambda: len(count_sealed(history)) >= 4)
     os.kill(next(workers_of(process)), name)
     *rows, total = wait_for_rows(process)
     assert total["outcomes"]["pass"] == len(rows) == COMMITS
-    assert sealed(history) == {row["commit"]: 1 for row in rows}
+    assert count_sealed(history) == {row["commit"]: 1 for row in rows}
 
 
 def test_two_commands_at_once_share_the_commits_and_review_none_twice(history, environ):
     processes = [start(history, environ, "--jobs", "2") for _ in range(2)]
     (*first, _), (*second, _) = (wait_for_rows(process) for process in processes)
     assert {row["run_id"] for row in first} == {row["run_id"] for row in second}
-    assert sealed(history) == {row["commit"]: 1 for row in first}
+    assert count_sealed(history) == {row["commit"]: 1 for row in first}
 
 
 @pytest.mark.usefixtures("quick_agents")
@@ -158,12 +158,12 @@ def test_judges_are_asked_once_a_commit_however_often_it_is_interrupted(history,
     ]
     with answering(passes(*questions), repeat_last=True) as model:
         environ |= model.environ
-        process = forked(history, environ, "--jobs", "2")
-        until(lambda: len(sealed(history)) >= 1)
+        process = fork_review(history, environ, "--jobs", "2")
+        until(lambda: len(count_sealed(history)) >= 1)
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=250)
-        *rows, total = wait_for_rows(forked(history, environ, "--jobs", "1"))
-        last_rows = wait_for_rows(forked(history, environ, "--jobs", "1"))
+        *rows, total = wait_for_rows(fork_review(history, environ, "--jobs", "1"))
+        last_rows = wait_for_rows(fork_review(history, environ, "--jobs", "1"))
     assert total["outcomes"]["pass"] == 4, rows[0]
     assert last_rows[-1]["recorded"] == 4
     assert 4 <= len(model.script.requests) <= 4 + 2  # those of the two that were interrupted

@@ -63,7 +63,7 @@ def command_lines() -> list[bytes]:
     return lines
 
 
-def mine(mark: str) -> list[int]:
+def own_processes(mark: str) -> list[int]:
     """Processes whose environment carries the test's mark: the review and all that it started."""
     pids = []
     for entry in Path("/proc").iterdir():
@@ -96,7 +96,7 @@ def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(
         wait_for(lambda: bool(model.api.log))
         (os.killpg if whole_group else os.kill)(review.pid, name)
         _, err = review.communicate(timeout=200)
-        wait_for(lambda: not mine(str(tmp_path / "tmp")))
+        wait_for(lambda: not own_processes(str(tmp_path / "tmp")))
     assert review.returncode == 130, err
     assert b"Traceback" not in err
     (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
@@ -158,7 +158,7 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
                 )
             os.killpg(running.pid, signal.SIGINT)
             _, err = running.communicate(timeout=200)
-            wait_for(lambda: not mine(str(tmp_path / "tmp")))
+            wait_for(lambda: not own_processes(str(tmp_path / "tmp")))
             assert not model.script.unexpected, stage
         (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
         last = err.splitlines()[-1]
@@ -186,7 +186,7 @@ def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_ans
         wait_for(lambda: len(model.script.requests) == 3)
         review.kill()
         review.communicate(timeout=200)
-        wait_for(lambda: not mine(str(tmp_path / "tmp")))
+        wait_for(lambda: not own_processes(str(tmp_path / "tmp")))
     assert not list((repo.path / ".vibe-artifacts").glob("*/*/summary.json"))
     spent = open_state(repo.path / ".git").spending.spent(datetime.now(UTC))
     assert spent == pytest.approx(2 * (1_000 * 2 + 1_000 * 10) / 1_000_000)

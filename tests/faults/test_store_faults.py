@@ -39,7 +39,7 @@ NOW = Provenance(START + timedelta(days=1))
 LATER = START + timedelta(hours=1)
 
 
-def broken(root: Path) -> None:
+def break_store(root: Path) -> None:
     """A store with something for every hand that heals: a corrupt run, a torn log, a temporary
     file.
     """
@@ -75,7 +75,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A broken store, an archive, made once and copied for every fault."""
     root = tmp_path_factory.mktemp("stores")
     (root / "broken").mkdir()
-    broken(root / "broken")
+    break_store(root / "broken")
     (root / "whole").mkdir()
     review(root / "whole")
     export_bundles(root / "whole", list_runs(root / "whole"), root / "archive", NOW)

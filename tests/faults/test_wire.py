@@ -17,7 +17,7 @@ OK = {"ok": True}
 HELLO = "hello " * 50
 
 
-def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[TurnResult, Cost]:
+def judge_once(model, place, environ, budget: float = 1.0, **changes) -> tuple[TurnResult, Cost]:
     """One session through a live gateway."""
     with Gateway(find_upstream(model.environ), Wire("live"), budget, str) as gateway:
         ending, _ = hold(
@@ -35,7 +35,7 @@ def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[TurnR
 )
 def test_an_error_of_the_api_is_named_with_what_to_do(tmp_path, environ, status, requests, advice):
     with answering(ApiError(status, "scripted"), repeat_last=True) as model:
-        ending, spent = judged(model, tmp_path, environ)
+        ending, spent = judge_once(model, tmp_path, environ)
     assert ending.status == "api_error" and ending.answer is None
     assert ending.detail.startswith(f"HTTP {status}: ") and advice in ending.detail
     assert spent == Cost()
@@ -45,7 +45,7 @@ def test_an_error_of_the_api_is_named_with_what_to_do(tmp_path, environ, status,
 @pytest.mark.parametrize("fault", [Fault("drop"), Fault("close"), Fault("garbage")])
 def test_a_stream_that_breaks_is_an_error_of_the_wire(tmp_path, environ, fault):
     with answering(Turn(HELLO, usage=costing(50), fault=fault), repeat_last=True) as model:
-        ending, spent = judged(model, tmp_path, environ)
+        ending, spent = judge_once(model, tmp_path, environ)
     assert ending.status == "api_error" and ending.answer is None
     assert ending.detail
     assert spent.input_tokens >= 100
@@ -53,7 +53,7 @@ def test_a_stream_that_breaks_is_an_error_of_the_wire(tmp_path, environ, fault):
 
 def test_silence_ends_at_the_sessions_own_clock(tmp_path, environ):
     with answering(Turn(HELLO, fault=Fault("hang")), repeat_last=True) as model:
-        ending, _ = judged(model, tmp_path, environ, timeout_s=2)
+        ending, _ = judge_once(model, tmp_path, environ, timeout_s=2)
     assert (ending.status, ending.detail) == ("timeout", "The session was not finished after 2 s.")
 
 
@@ -62,7 +62,7 @@ def test_a_budget_reached_on_the_way_ends_the_session_there(tmp_path, environ):
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
     read = Turn(ToolUse("Read", {"file_path": "a.py"}), usage=costing(5_000, 3_300))
     with answering(read, repeat_last=True) as model:
-        ending, spent = judged(model, tmp_path, environ, budget=0.07)
+        ending, spent = judge_once(model, tmp_path, environ, budget=0.07)
     assert (ending.status, ending.detail) == ("budget", "The budget of this run is reached.")
     assert len(model.api.log) == 1
     assert spent.usd <= 0.07
@@ -73,7 +73,7 @@ def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
         return Turn("half", stop_reason="max_tokens", usage=costing(request.body["max_tokens"]))
 
     with answering(half, repeat_last=True) as model:
-        ending, _ = judged(model, tmp_path, environ, budget=0.2)
+        ending, _ = judge_once(model, tmp_path, environ, budget=0.2)
     assert (ending.status, ending.detail) == ("budget", "The budget of this run is reached.")
     assert len(model.api.log) == 1
 

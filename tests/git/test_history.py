@@ -24,7 +24,7 @@ it.
 """
 
 
-def opened(git_dir: Path, environ: Mapping[str, str]) -> Repository:
+def open_any(git_dir: Path, environ: Mapping[str, str]) -> Repository:
     """Open any repository, bare ones too: only its objects are read."""
     git_dir = git_dir.resolve()
     return open_repository(
@@ -39,7 +39,7 @@ def find_disagreements(git_dir: Path, environ: Mapping[str, str]) -> tuple[int, 
     """How many commits were compared, and every commit in which we and git do not say the same."""
     oracle = Oracle(git_dir, environ)
     differing: list[object] = []
-    with opened(git_dir, environ) as repository:
+    with open_any(git_dir, environ) as repository:
         commits = oracle.commits()
         for start in range(0, len(commits), 500):
             for commit, change in repository.changes_of(commits[start : start + 500]).items():
@@ -87,7 +87,7 @@ def test_every_patch_of_the_generated_history_applies_and_every_id_is_git_patch_
 ) -> None:
     oracle = Oracle(generated / ".git", environ)
     index = {"GIT_INDEX_FILE": str(tmp_path / "index")}
-    with opened(generated / ".git", environ) as repository:
+    with open_any(generated / ".git", environ) as repository:
         changes = repository.changes_of(oracle.commits())
         ids = {commit: change.patch_id for commit, change in changes.items() if change.patch_id}
         assert repository.patch_ids(oracle.commits()) == ids

@@ -17,7 +17,7 @@ from vibe_gate.domain.change import Selection
 SECRET = 'key = "hidden"\n'
 
 
-def changed(bench: Bench, start: Path | None = None) -> list[str]:
+def changed_paths(bench: Bench, start: Path | None = None) -> list[str]:
     """The paths that differ between HEAD and the working tree."""
     with bench.open(start) as repository:
         return [file.path for file in repository.change(Selection("worktree")).files]
@@ -47,7 +47,7 @@ def test_a_linked_worktree_is_no_part_of_a_snapshot(seeded: Bench, arrangement: 
         LEFT_OUT[arrangement], shell=True, check=True, cwd=seeded.root, env=seeded.environ
     )
     before = fingerprint(seeded.root)
-    assert changed(seeded) == []
+    assert changed_paths(seeded) == []
     assert fingerprint(seeded.root) == before
 
 
@@ -56,7 +56,7 @@ def test_a_snapshot_in_a_linked_worktree_leaves_out_those_inside_of_it(seeded: B
     worktree = Bench(seeded.root / ".claude/worktrees/one", seeded.environ)
     worktree.git("worktree", "add", "-q", "-b", "two", ".claude/worktrees/two")
     worktree.write("new.txt", "x\n")
-    assert changed(worktree) == ["new.txt"]
+    assert changed_paths(worktree) == ["new.txt"]
 
 
 def test_the_main_working_tree_inside_of_a_linked_one_is_left_out(
@@ -72,7 +72,7 @@ def test_the_main_working_tree_inside_of_a_linked_one_is_left_out(
         cwd=outer.root / "inner",
         env=seeded.environ,
     )
-    assert changed(outer) == []
+    assert changed_paths(outer) == []
 
 
 SEEN = {
@@ -118,7 +118,7 @@ def test_nothing_else_is_hidden_as_a_linked_worktree(seeded: Bench, attack: str)
     script, expected = SEEN[attack]
     seeded.git("worktree", "add", "-q", "-b", "one", "wt/one")
     subprocess.run(script, shell=True, check=True, cwd=seeded.root, env=seeded.environ)
-    assert changed(seeded) == expected
+    assert changed_paths(seeded) == expected
 
 
 @pytest.mark.slow
@@ -148,4 +148,4 @@ def test_a_submodule_is_no_linked_worktree(seeded: Bench, tmp_path: Path) -> Non
     )
     seeded.commit("sub")
     Bench(seeded.root / "sub", seeded.environ).commit(y="y\n")
-    assert changed(seeded) == ["sub"]
+    assert changed_paths(seeded) == ["sub"]

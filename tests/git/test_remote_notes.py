@@ -26,7 +26,7 @@ def repo(tmp_path, environ) -> Repo:
     return repo
 
 
-def added(repo: Repo, **lines: bytes) -> str:
+def add_notes(repo: Repo, **lines: bytes) -> str:
     """Add lines to the remote notes on HEAD, and on HEAD~1; the problem, "" if there is none."""
     commits = {"head": repo.git("rev-parse", "main"), "before": repo.git("rev-parse", "main~1")}
     with open_repository(repo.path, read_environment(repo.environ)) as repository:
@@ -46,7 +46,7 @@ def note(repo: Repo, revision: str = "HEAD") -> list[str]:
 def test_only_the_given_lines_leave_and_the_clone_has_the_same_notes(repo):
     repo.git("config", "push.followTags", "true")
     repo.git("tag", "-a", "-m", "x", "v1", "HEAD~1")
-    assert added(repo, head=b"one") == ""
+    assert add_notes(repo, head=b"one") == ""
     assert note(repo) == ["one"]
     assert repo.git("notes", "--ref", REF, "show") == "one"
     assert repo.git("--git-dir", "../remote", "for-each-ref", "--format=%(refname)") == (
@@ -54,7 +54,7 @@ def test_only_the_given_lines_leave_and_the_clone_has_the_same_notes(repo):
     )
     # What is in this clone's notes alone, of another remote for example, stays here.
     repo.git("notes", "--ref", REF, "add", "-m", "another remote's", "HEAD~1")
-    assert added(repo, head=b"one\ntwo") == ""
+    assert add_notes(repo, head=b"one\ntwo") == ""
     assert (note(repo), note(repo, "HEAD~1")) == (["one", "two"], [])
     assert repo.git("notes", "--ref", REF, "show", "HEAD~1") == "another remote's"
 
@@ -63,7 +63,7 @@ def test_only_the_given_lines_leave_and_the_clone_has_the_same_notes(repo):
 def test_lines_of_a_colleague_stay_and_a_push_in_between_is_added_to(repo, tmp_path):
     colleague = Repo(tmp_path / "colleague", repo.environ)
     colleague.git("fetch", "-q", "--update-head-ok", str(repo.path), "main:main")
-    assert added(colleague, before=b"theirs", head=b"theirs") == ""
+    assert add_notes(colleague, before=b"theirs", head=b"theirs") == ""
     # Whoever pushes while the remote's own hook runs was faster.
     hook = repo.path.parent / "remote/hooks/pre-receive"
     faster_push = (
@@ -77,7 +77,7 @@ def test_lines_of_a_colleague_stay_and_a_push_in_between_is_added_to(repo, tmp_p
         f'#!/bin/sh\nrm "$0"\nunset GIT_QUARANTINE_PATH GIT_DIR GIT_OBJECT_DIRECTORY\n{faster_push}\n'
     )
     hook.chmod(0o755)
-    assert added(repo, head=b"ours") == ""
+    assert add_notes(repo, head=b"ours") == ""
     assert not hook.exists()
     assert note(repo) == ["theirs", "ours"]
     assert note(repo, "HEAD~1") == ["theirs", "", "in between"]
@@ -85,7 +85,7 @@ def test_lines_of_a_colleague_stay_and_a_push_in_between_is_added_to(repo, tmp_p
         repo.git("for-each-ref"),
         repo.git("--git-dir", "../remote", "rev-parse", f"refs/notes/{REF}"),
     )
-    assert added(repo, head=b"ours") == ""  # there already
+    assert add_notes(repo, head=b"ours") == ""  # there already
     assert repo.git("--git-dir", "../remote", "rev-parse", f"refs/notes/{REF}") == before
     assert repo.git("for-each-ref") == refs
 
@@ -95,7 +95,7 @@ def test_a_remote_that_refuses_notes_or_is_not_there_is_named(repo, tmp_path):
     hook.parent.mkdir(exist_ok=True)
     hook.write_text('#!/bin/sh\necho "no notes here" >&2\nexit 1\n')
     hook.chmod(0o755)
-    assert "hook declined" in added(repo, head=b"one")
+    assert "hook declined" in add_notes(repo, head=b"one")
     assert repo.git("for-each-ref", "refs/notes") == ""
     Path(tmp_path / "remote").rename(tmp_path / "gone")
-    assert "does not appear to be a git repository" in added(repo, head=b"one")
+    assert "does not appear to be a git repository" in add_notes(repo, head=b"one")

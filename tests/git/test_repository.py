@@ -80,7 +80,7 @@ def test_another_owners_repository_is_one_sentence(seeded: Bench) -> None:
     assert seeded.snapshot() == seeded.git("rev-parse", "HEAD^{tree}")
 
 
-def unsupported(bench: Bench) -> str:
+def refusal_of(bench: Bench) -> str:
     with pytest.raises(UnsupportedRepository) as caught:
         bench.open()
     assert caught.value.exit_code == 2
@@ -91,13 +91,13 @@ def unsupported(bench: Bench) -> str:
 def test_sha256_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
     bench = Bench(tmp_path, environ)
     bench.git("init", "-q", "--object-format=sha256")
-    assert "names its objects by sha256" in unsupported(bench)
+    assert "names its objects by sha256" in refusal_of(bench)
 
 
 def test_an_unknown_extension_is_named(seeded: Bench) -> None:
     seeded.git("config", "core.repositoryFormatVersion", "1")
     seeded.git("config", "extensions.futureThing", "true")
-    assert "futurething" in unsupported(seeded)
+    assert "futurething" in refusal_of(seeded)
 
 
 def test_a_partial_clone_is_named(seeded: Bench, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_partial_clone_is_named(seeded: Bench, tmp_path: Path) -> None:
         f"file://{seeded.root}",
         str(tmp_path / "partial"),
     )
-    assert "partial clone" in unsupported(Bench(tmp_path / "partial", seeded.environ))
+    assert "partial clone" in refusal_of(Bench(tmp_path / "partial", seeded.environ))
 
 
 def test_git_missing_is_one_sentence(seeded: Bench) -> None:
@@ -172,7 +172,7 @@ def test_a_root_commit_is_a_change_from_nothing(seeded: Bench) -> None:
     assert change.patch_id == change.range_patch_id != ""
 
 
-def merged(bench: Bench, *branches: str) -> None:
+def merge_branches(bench: Bench, *branches: str) -> None:
     for name in branches:
         bench.git("checkout", "-qb", name, "main")
         bench.commit(name, **{f"{name}.txt": name})
@@ -183,7 +183,7 @@ def merged(bench: Bench, *branches: str) -> None:
 
 def test_ranges_and_merge_bases(seeded: Bench) -> None:
     base = seeded.git("rev-parse", "HEAD")
-    merged(seeded, "one")
+    merge_branches(seeded, "one")
     with seeded.open() as repository:
         straight = repository.change(Selection("range", "one", "main"))
         since = repository.change(Selection("merge_base", "main^1", "one"))
@@ -200,7 +200,7 @@ def test_ranges_and_merge_bases(seeded: Bench) -> None:
     assert since.patch_id == since.range_patch_id != ""
 
 
-def crossed(bench: Bench) -> tuple[str, str, str]:
+def cross_branches(bench: Bench) -> tuple[str, str, str]:
     """Two branches that merged each other's commits: main took the removal of hole.txt, topic took
     it back.
     """
@@ -224,7 +224,7 @@ def crossed(bench: Bench) -> tuple[str, str, str]:
 
 
 def test_of_several_merge_bases_none_is_taken_but_the_left_side_itself(seeded: Bench) -> None:
-    main, topic, hardened = crossed(seeded)
+    main, topic, hardened = cross_branches(seeded)
     assert len(seeded.git("merge-base", "--all", "main", "topic").split()) == 2
     with seeded.open() as repository:
         change = repository.change(Selection("merge_base", "main", "topic"))

@@ -57,7 +57,7 @@ def test_the_signed_bytes_are_those_of_dsse():
     )
 
 
-def wrapped(payload: bytes) -> bytes:
+def wrap_payload(payload: bytes) -> bytes:
     return canonical(
         {
             "payloadType": PAYLOAD_TYPE,
@@ -67,8 +67,8 @@ def wrapped(payload: bytes) -> bytes:
     )
 
 
-def edited(**changes: object) -> bytes:
-    return wrapped(canonical(json.loads(statement(RECEIPT)) | changes))
+def edit_statement(**changes: object) -> bytes:
+    return wrap_payload(canonical(json.loads(statement(RECEIPT)) | changes))
 
 
 def within(*place: str, **changes: object) -> bytes:
@@ -77,7 +77,7 @@ def within(*place: str, **changes: object) -> bytes:
     for name in place:
         part = part[name]
     part |= changes
-    return wrapped(canonical(document))
+    return wrap_payload(canonical(document))
 
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
@@ -91,20 +91,23 @@ code.
     [
         (b"", "JSON"),
         (b"null", "expected `object`"),
-        (wrapped(b"{}"), "_type"),
-        (edited(predicateType="https://slsa.dev/provenance/v1"), "predicateType"),
-        (edited(subject=[]), "the subject contradicts the predicate"),
-        (edited(extra=1), "extra"),
+        (wrap_payload(b"{}"), "_type"),
+        (edit_statement(predicateType="https://slsa.dev/provenance/v1"), "predicateType"),
+        (edit_statement(subject=[]), "the subject contradicts the predicate"),
+        (edit_statement(extra=1), "extra"),
         (within("predicate", extra=1), "extra"),
         (within("predicate", "cost", extra=1), "a key that no receipt has"),
         (within("predicate", "cache", extra=1), "a key that no receipt has"),
-        (wrapped(statement(RECEIPT).replace(b'"usd":', b'"new":' + DEEP + b',"usd":')), "deeply"),
-        (wrapped(statement(RECEIPT) + b" "), "not canonical JSON"),
         (
-            wrapped(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')),
+            wrap_payload(statement(RECEIPT).replace(b'"usd":', b'"new":' + DEEP + b',"usd":')),
+            "deeply",
+        ),
+        (wrap_payload(statement(RECEIPT) + b" "), "not canonical JSON"),
+        (
+            wrap_payload(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')),
             "not canonical JSON",
         ),
-        (wrapped(statement(RECEIPT)).replace(b"ey", b"!!"), "not base64"),
+        (wrap_payload(statement(RECEIPT)).replace(b"ey", b"!!"), "not base64"),
         (envelope(statement(RECEIPT), b"x").replace(b'"eA=="', b'""'), "the signature is empty"),
         (b"x" * 5_000_000, "larger than"),
     ],
@@ -121,7 +124,7 @@ def test_two_signatures_are_refused():
         parse(json.dumps(two).encode())
 
 
-def changed(
+def change_of_lines(
     *lines: tuple[str, bytes], mode: int = 0o100644, start: int = 1, path: str = "a.py"
 ) -> Change:
     hunk = Hunk.of(
@@ -143,21 +146,21 @@ def digest(change: Change, before: bytes = b"  x\n") -> str:
 @pytest.mark.parametrize(
     "other",
     [
-        changed(("-", b"  x\n"), ("+", b"    y\n")),
-        changed(("-", b"  x\n"), ("+", b"  y\r\n")),
-        changed(("-", b"  x\n"), ("+", b"  y")),
-        changed(*ONE, mode=0o100755),
-        changed(*ONE, path="b.py"),
-        changed((" ", b"  x\n"), ("+", b"  y\n")),
-        changed(*ONE, ("+", b"")),
+        change_of_lines(("-", b"  x\n"), ("+", b"    y\n")),
+        change_of_lines(("-", b"  x\n"), ("+", b"  y\r\n")),
+        change_of_lines(("-", b"  x\n"), ("+", b"  y")),
+        change_of_lines(*ONE, mode=0o100755),
+        change_of_lines(*ONE, path="b.py"),
+        change_of_lines((" ", b"  x\n"), ("+", b"  y\n")),
+        change_of_lines(*ONE, ("+", b"")),
     ],
 )
 def test_the_exact_digest_counts_what_a_patch_id_leaves_out(other):
-    assert digest(other) != digest(changed(*ONE))
+    assert digest(other) != digest(change_of_lines(*ONE))
 
 
 def test_the_exact_digest_holds_where_only_line_numbers_move():
-    assert digest(changed(*ONE, start=40)) == digest(changed(*ONE))
+    assert digest(change_of_lines(*ONE, start=40)) == digest(change_of_lines(*ONE))
 
 
 BLOCK = b"#\ndebug = false\n#\n"
@@ -178,7 +181,7 @@ def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_no
     hunk = ((" ", b"#\n"), ("-", b"debug = false\n"), ("+", b"debug = true\n"), (" ", b"#\n"))
     digests = []
     for content in (was, is_now):
-        change = changed(*hunk, start=content.find(BLOCK) + 1)
+        change = change_of_lines(*hunk, start=content.find(BLOCK) + 1)
         before = FileVersion(hashlib.sha1(content).hexdigest(), 0o100644, len(content))
         file = replace(change.files[0], before=before)
         digests.append(digest(replace(change, files=(file,)), content))
@@ -194,7 +197,7 @@ def test_many_hunks_of_lines_that_all_stand_often_take_time_in_proportion():
             context = tuple(HunkLine(" ", line) for line in lines[start : start + 6])
             removed = HunkLine("-", lines[start + 6])
             hunks.append(Hunk.of(start + 1, 7, start + 1, 6, (*context, removed)))
-        change = changed(*ONE)
+        change = change_of_lines(*ONE)
         file = replace(change.files[0], hunks=tuple(hunks))
         return replace(change, files=(file,)), b"".join(lines)
 
@@ -202,8 +205,8 @@ def test_many_hunks_of_lines_that_all_stand_often_take_time_in_proportion():
 
 
 def test_what_has_no_lines_counts_by_its_contents():
-    file = replace(changed(*ONE).files[0], hunks=(), binary=True)
+    file = replace(change_of_lines(*ONE).files[0], hunks=(), binary=True)
     other = replace(file, after=FileVersion("3" * 40, 0o100644, 1))
-    assert digest(replace(changed(*ONE), files=(file,))) != digest(
-        replace(changed(*ONE), files=(other,))
+    assert digest(replace(change_of_lines(*ONE), files=(file,))) != digest(
+        replace(change_of_lines(*ONE), files=(other,))
     )

@@ -30,30 +30,30 @@ from vibe_gate.receipts.signatures import (
 DATA = b"DSSEv1 what was reviewed"
 
 
-def configured(
+def signing_settings(
     environ: Mapping[str, str], key: object = "", root: Path = Path("/"), **settings: str
 ) -> Signing:
     values = {"program": "ssh-keygen", "allowed": "", "revoked": ""} | settings
     return Signing(key=str(key), root=root, environ=ssh_environment(environ), **values)
 
 
-def allowed(*lines: str) -> bytes:
+def signers_file(*lines: str) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
 def test_without_a_key_nothing_is_signed_and_nothing_said(environ):
-    assert sign_receipt(DATA, configured(environ)) == signatures.Signed()
+    assert sign_receipt(DATA, signing_settings(environ)) == signatures.Signed()
 
 
 def test_a_key_file_signs_and_its_list_names_the_signer(tmp_path, environ):
     key = signing.key(tmp_path)
-    signed = sign_receipt(DATA, configured(environ, key))
+    signed = sign_receipt(DATA, signing_settings(environ, key))
     assert signed.note == ""
     check = check_signature(
         DATA,
         signed.signature,
-        allowed(f"ada@example.org {signing.public(key)}"),
-        configured(environ),
+        signers_file(f"ada@example.org {signing.public(key)}"),
+        signing_settings(environ),
     )
     assert (check.state, check.principals) == ("listed", ("ada@example.org",))
     assert check.key.startswith("SHA256:")
@@ -62,8 +62,8 @@ def test_a_key_file_signs_and_its_list_names_the_signer(tmp_path, environ):
 def test_a_path_may_be_relative_to_the_repository_or_begin_at_home(tmp_path, environ):
     signing.key(tmp_path, "here")
     signing.key(Path(environ["HOME"]), "at-home")
-    assert sign_receipt(DATA, configured(environ, "here", tmp_path)).signature
-    assert sign_receipt(DATA, configured(environ, "~/at-home")).signature
+    assert sign_receipt(DATA, signing_settings(environ, "here", tmp_path)).signature
+    assert sign_receipt(DATA, signing_settings(environ, "~/at-home")).signature
 
 
 @pytest.mark.parametrize("form", ["key::{}", "{}", "file"])
@@ -74,13 +74,13 @@ def test_a_public_key_literal_or_in_a_file_signs_by_the_agent_that_holds_it(
     key_setting = f"{key}.pub" if form == "file" else form.format(signing.public(key))
     with signing.agent(environ, key) as with_agent:
         key.unlink()
-        assert sign_receipt(DATA, configured(with_agent, key_setting)).signature
+        assert sign_receipt(DATA, signing_settings(with_agent, key_setting)).signature
 
 
 def test_a_key_that_no_agent_holds_is_a_note(tmp_path, environ):
     key = signing.key(tmp_path)
     key.unlink()
-    signed = sign_receipt(DATA, configured(environ, f"{key}.pub"))
+    signed = sign_receipt(DATA, signing_settings(environ, f"{key}.pub"))
     assert (signed.signature, signed.note) == (
         b"",
         "The receipt is unsigned: its key is in no ssh-agent: `ssh-add` it",
@@ -107,40 +107,45 @@ def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tm
 
 def test_a_missing_program_is_a_note_and_an_unchecked_signature(tmp_path, environ):
     key = signing.key(tmp_path)
-    signature = sign_receipt(DATA, configured(environ, key)).signature
-    absent = configured(environ, key, program="no-such-ssh-keygen")
+    signature = sign_receipt(DATA, signing_settings(environ, key)).signature
+    absent = signing_settings(environ, key, program="no-such-ssh-keygen")
     assert "could not be started: No such file" in sign_receipt(DATA, absent).note
     assert check_signature(DATA, signature, b"", absent).state == "unchecked"
 
 
 def test_a_bad_signature_is_bad_whoever_made_it(tmp_path, environ):
     key = signing.key(tmp_path)
-    signature = sign_receipt(DATA, configured(environ, key)).signature
-    listed = allowed(f"ada@example.org {signing.public(key)}")
-    assert check_signature(DATA + b"!", signature, listed, configured(environ)).state == "bad"
+    signature = sign_receipt(DATA, signing_settings(environ, key)).signature
+    listed = signers_file(f"ada@example.org {signing.public(key)}")
+    assert check_signature(DATA + b"!", signature, listed, signing_settings(environ)).state == "bad"
     assert (
         check_signature(
-            DATA, signature[:-60] + b"\n-----END SSH SIGNATURE-----\n", listed, configured(environ)
+            DATA,
+            signature[:-60] + b"\n-----END SSH SIGNATURE-----\n",
+            listed,
+            signing_settings(environ),
         ).state
         == "bad"
     )
-    assert check_signature(DATA, b"not a signature", listed, configured(environ)).state == "bad"
+    assert (
+        check_signature(DATA, b"not a signature", listed, signing_settings(environ)).state == "bad"
+    )
     command = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", "git"]
     for_git = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
-    assert check_signature(DATA, for_git, listed, configured(environ)).state == "bad"
+    assert check_signature(DATA, for_git, listed, signing_settings(environ)).state == "bad"
 
 
 def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
-    signature = sign_receipt(DATA, configured(environ, signing.key(tmp_path))).signature
-    other = allowed(f"bob@example.org {signing.public(signing.key(tmp_path, 'other'))}")
-    check = check_signature(DATA, signature, other, configured(environ))
+    signature = sign_receipt(DATA, signing_settings(environ, signing.key(tmp_path))).signature
+    other = signers_file(f"bob@example.org {signing.public(signing.key(tmp_path, 'other'))}")
+    check = check_signature(DATA, signature, other, signing_settings(environ))
     assert (check.state, check.why) == (
         "unlisted",
         f"signed by {check.key}, which is not in allowed_signers",
     )
-    assert check_signature(DATA, signature, b"", configured(environ)).state == "unlisted"
+    assert check_signature(DATA, signature, b"", signing_settings(environ)).state == "unlisted"
     assert (
-        check_signature(DATA, signature, None, configured(environ)).state == "valid"
+        check_signature(DATA, signature, None, signing_settings(environ)).state == "valid"
     )  # there is no list at all
 
 
@@ -166,9 +171,9 @@ def in_both_orders(*names: str) -> list[str]:
 )
 def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, lines):
     key = signing.key(tmp_path)
-    signature = sign_receipt(DATA, configured(environ, key)).signature
+    signature = sign_receipt(DATA, signing_settings(environ, key)).signature
     check = check_signature(
-        DATA, signature, lines.format(key=signing.public(key)).encode(), configured(environ)
+        DATA, signature, lines.format(key=signing.public(key)).encode(), signing_settings(environ)
     )
     assert (
         {"ada@old.org", "ada@new.org"}
@@ -180,12 +185,14 @@ def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, l
 
 def test_a_listed_key_that_may_not_sign_this_today_or_was_revoked_is_unlisted(tmp_path, environ):
     key = signing.key(tmp_path)
-    signature = sign_receipt(DATA, configured(environ, key)).signature
+    signature = sign_receipt(DATA, signing_settings(environ, key)).signature
     for options in ('namespaces="git"', 'valid-before="20200101"', 'valid-after="20990101"'):
-        listed = allowed(f"ada@example.org {options} {signing.public(key)}")
-        assert check_signature(DATA, signature, listed, configured(environ)).state == "unlisted"
-    listed = allowed(f"ada@example.org {signing.public(key)}")
-    revoked = configured(environ, revoked=f"{key}.pub")
+        listed = signers_file(f"ada@example.org {options} {signing.public(key)}")
+        assert (
+            check_signature(DATA, signature, listed, signing_settings(environ)).state == "unlisted"
+        )
+    listed = signers_file(f"ada@example.org {signing.public(key)}")
+    revoked = signing_settings(environ, revoked=f"{key}.pub")
     assert check_signature(DATA, signature, listed, revoked).state == "unlisted"
 
 

@@ -31,13 +31,13 @@ class Dying(Executor):
         return future
 
 
-def doubled(task: str) -> str:
+def double(task: str) -> str:
     return task * 2
 
 
 def test_a_worker_that_dies_costs_its_own_task_which_is_done_once_more() -> None:
     executor = Dying(b=1, c=2)
-    ends = list(carry_out_tasks("abcd", doubled, Workers(executor, 2)))
+    ends = list(carry_out_tasks("abcd", double, Workers(executor, 2)))
     assert {end.task: end.result for end in ends} == {"a": "aa", "b": "bb", "c": None, "d": "dd"}
     assert [end.why for end in ends if end.result is None] == [
         "The process that worked on it died, 2 times (killed, or out of memory)."
@@ -61,7 +61,7 @@ def test_a_task_that_is_not_ready_waits_for_one_that_runs() -> None:
             return task
         return None
 
-    for end in carry_out_tasks("abcd", doubled, Workers(Dying(), 4), ready):
+    for end in carry_out_tasks("abcd", double, Workers(Dying(), 4), ready):
         limit.release(reservations["abcd".index(end.task)], 0.3)
     assert reservations == [0.4, 0.4, 0.4, 0.1]
 

@@ -116,7 +116,7 @@ def session(repo: WorkingRepo, *events: dict) -> None:
     (spool / "events.ndjson").write_text("".join(line + "\n" for line in lines))
 
 
-def called(tool: str, tool_input: dict, answer: dict) -> dict:
+def call_event(tool: str, tool_input: dict, answer: dict) -> dict:
     fields = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": f"toolu_{tool}"}
     return {**fields, "tool_input": tool_input, "tool_response": answer}
 
@@ -130,10 +130,10 @@ def test_a_review_looks_at_the_captured_session_that_wrote_the_change(repo):
     }
     session(
         repo,
-        called("Write", {"file_path": str(repo.path / "src/load.py"), "content": written}, {}),
-        called("Bash", {"command": "true"}, {}),
-        called("TodoWrite", {"todos": [{"content": "Plan", "status": "pending"}]}, {}),
-        {**called("TodoWrite", {"todos": [todo]}, {}), "tool_use_id": "toolu_2"},
+        call_event("Write", {"file_path": str(repo.path / "src/load.py"), "content": written}, {}),
+        call_event("Bash", {"command": "true"}, {}),
+        call_event("TodoWrite", {"todos": [{"content": "Plan", "status": "pending"}]}, {}),
+        {**call_event("TodoWrite", {"todos": [todo]}, {}), "tool_use_id": "toolu_2"},
     )
     result = vibe_gate(*review, cwd=repo.path, environ=repo.environ)
     nothing = dict.fromkeys(("used", "cost", "log", "capture"), "not_applicable")

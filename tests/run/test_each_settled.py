@@ -18,7 +18,7 @@ SUPPRESSION = waiver("jo", "known", local=False)
 NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
 
 
-def judged(outcome: str, *votes: Vote, code: int = 3, **fields: Any) -> Summary:
+def judged_summary(outcome: str, *votes: Vote, code: int = 3, **fields: Any) -> Summary:
     kind = {
         "kind": "judge",
         "decided_by": "unanimous" if votes else "none",
@@ -35,15 +35,15 @@ def judged(outcome: str, *votes: Vote, code: int = 3, **fields: Any) -> Summary:
     ("recorded", "settled", "with_key"),
     [
         (summary(), True, True),
-        (judged("fail", code=1), True, True),
-        (judged("pass", code=4), True, True),
-        (judged("abstain", CANNOT_TELL), True, True),
-        (judged("abstain", NO_ANSWER), False, False),
-        (judged("abstain", CANNOT_TELL, NO_ANSWER), False, False),
-        (judged("abstain"), False, False),
-        (judged("error", NO_ANSWER), False, False),
-        (judged("abstain", code=0, cause=NoKey()), True, False),
-        (judged("pass", code=5), False, False),
+        (judged_summary("fail", code=1), True, True),
+        (judged_summary("pass", code=4), True, True),
+        (judged_summary("abstain", CANNOT_TELL), True, True),
+        (judged_summary("abstain", NO_ANSWER), False, False),
+        (judged_summary("abstain", CANNOT_TELL, NO_ANSWER), False, False),
+        (judged_summary("abstain"), False, False),
+        (judged_summary("error", NO_ANSWER), False, False),
+        (judged_summary("abstain", code=0, cause=NoKey()), True, False),
+        (judged_summary("pass", code=5), False, False),
     ],
 )
 def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
@@ -62,12 +62,12 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     ("recorded", "in_ci"),
     [
         (summary(), True),
-        (judged("not_applicable", code=0, cause=NoKey()), False),
+        (judged_summary("not_applicable", code=0, cause=NoKey()), False),
         (
-            judged("abstain", code=0, cause=NoKey()),
+            judged_summary("abstain", code=0, cause=NoKey()),
             True,
         ),  # its gate demands it: no pass without its other criteria
-        (judged("fail", code=1), True),
+        (judged_summary("fail", code=1), True),
         (
             summary(
                 findings=(

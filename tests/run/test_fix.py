@@ -236,7 +236,7 @@ def test_of_staged_files_what_comes_next_is_to_stage_the_patch(repo):
 def test_what_a_fixer_was_asked_is_in_no_cassette_and_not_in_what_it_says_last(repo, environ):
     repo.write(".vibe-gate/workflows/fix.toml", OWN.replace("until", "# until"))
     run = failed_check(repo)
-    asked_for.captured(repo, asked_for.PROMPT)
+    asked_for.capture_session(repo, asked_for.PROMPT)
     with answering(
         *writes("store.py", asked_for.BEFORE, f"Left fetch as it is: {asked_for.LEAK}.")
     ) as model:
@@ -256,7 +256,7 @@ def test_what_a_fixer_was_asked_is_in_no_cassette_and_not_in_what_it_says_last(r
 @pytest.mark.slow  # a review, and two conversations
 def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tmp_path, environ):
     repo = asked_for.create_repo(tmp_path, environ)
-    asked_for.captured(repo, asked_for.PROMPT)
+    asked_for.capture_session(repo, asked_for.PROMPT)
     repaired_code = asked_for.AFTER.replace("limit=5", "limit=30")
     right = passes("asked-for", "nothing-left-out", "nothing-weakened")
     with answering(

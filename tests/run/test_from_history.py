@@ -22,7 +22,7 @@ CODE = {
 }
 
 
-def imported(repo: Repo, *commits: tuple[str, float, str, str]) -> list[str]:
+def import_commits(repo: Repo, *commits: tuple[str, float, str, str]) -> list[str]:
     """Commits by message, day, and the path and text that each writes; their ids. One process makes
     all of them.
     """
@@ -56,7 +56,9 @@ def history(tmp_path: Path, environ: dict[str, str]) -> tuple[Repo, dict[str, st
         (name, day, f"src/{name}.py", CODE[name])
         for name, day in zip(CODE, (1, 500, 510, 520, 530), strict=True)
     ]
-    ids = dict(zip(("Gate", "Rubric", *CODE), imported(repo, *first, *code_commits), strict=True))
+    ids = dict(
+        zip(("Gate", "Rubric", *CODE), import_commits(repo, *first, *code_commits), strict=True)
+    )
     later = [
         (f'Revert "cut"\n\nThis reverts commit {ids["cut"]}.', 531, "src/cut.py", ""),
         (f"Measure again\n\nFixes: {ids['size'][:10]}", 540, "src/size.py", "size = 1\n"),
@@ -65,7 +67,7 @@ def history(tmp_path: Path, environ: dict[str, str]) -> tuple[Repo, dict[str, st
         ("Fix a typo", 710, "src/old.py", CODE["old"] + "# The end\n"),
     ]
     titles = [message.partition("\n")[0] for message, *_ in later]
-    ids |= dict(zip(titles, imported(repo, *later), strict=True))
+    ids |= dict(zip(titles, import_commits(repo, *later), strict=True))
     repo.git("reset", "-q", "--hard", "main")
     return repo, ids
 

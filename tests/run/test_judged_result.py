@@ -61,10 +61,10 @@ def repo(
 @pytest.fixture
 def fixed(repo: WorkingRepo, monkeypatch: pytest.MonkeyPatch) -> RunResult:
     """The result of an agent that took the TODO out."""
-    return ran(monkeypatch, FIXED)
+    return run_fixer(monkeypatch, FIXED)
 
 
-def ran(monkeypatch: pytest.MonkeyPatch, text: str) -> RunResult:
+def run_fixer(monkeypatch: pytest.MonkeyPatch, text: str) -> RunResult:
     async def main() -> RunResult:
         return await run_agent(FIXER, "Repair it.")
 
@@ -86,7 +86,7 @@ def test_a_rubric_of_checks_judges_the_files_that_the_agent_left_without_a_model
 
 
 def test_a_fail_is_a_value_with_its_findings(repo, monkeypatch):
-    summary = asyncio.run(judge(ran(monkeypatch, WORSE.format("again")), NO_TODO))
+    summary = asyncio.run(judge(run_fixer(monkeypatch, WORSE.format("again")), NO_TODO))
     assert (summary.passed, summary.outcome) == (False, "fail")
     assert [finding.path for finding in summary.findings] == ["src/load.py"]
 

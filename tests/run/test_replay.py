@@ -275,7 +275,7 @@ def summary_with(outcome: str, finding: str = "", rubric: str = "quality") -> Su
     )
 
 
-def labelled(finding: str, *, right: bool) -> Label:
+def label_of(finding: str, *, right: bool) -> Label:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     return Label(
         ts=at,
@@ -291,7 +291,7 @@ def labelled(finding: str, *, right: bool) -> Label:
 
 def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted():
     a, b, c = (letter * 16 for letter in "abc")
-    labels = [labelled(a, right=False), labelled(b, right=True), labelled(c, right=False)]
+    labels = [label_of(a, right=False), label_of(b, right=True), label_of(c, right=False)]
     rows = [
         compare_with_replay(summary_with("fail", a), summary_with("pass"), RubricChoice(), labels),
         compare_with_replay(summary_with("fail", b), summary_with("pass"), RubricChoice(), labels),

@@ -34,7 +34,7 @@ ONE, TWO = (
 )
 
 
-def reviewed(tree: str, base: str, head: str = "", **fields: object) -> Summary:
+def failed_review(tree: str, base: str, head: str = "", **fields: object) -> Summary:
     """A review of the tree `tree`, which failed."""
     usual_fields = {"rubrics": (FAILED,), "outcome": "fail", "exit_code": 1, "findings": (ONE,)}
     review = summary(**usual_fields | fields)
@@ -81,27 +81,29 @@ def test_the_round_before_uncommitted_work_is_the_last_review_of_its_kind_upon_t
     store,
 ):
     base = "d" * 40
-    first = store.keep(reviewed("1", base))
+    first = store.keep(failed_review("1", base))
     assert not store.before(first)
-    store.keep(reviewed("2", base), "worktree")
-    store.keep(reviewed("2", "e" * 40))
-    store.keep(reviewed("2", base, outcome="inconclusive", exit_code=3))
-    store.keep(reviewed("3", base, workflow="fix"))
-    assert store.before(store.keep(reviewed("3", base))) == first
-    third = store.keep(reviewed("4", base, files=(changed("src/other.py"),)))
+    store.keep(failed_review("2", base), "worktree")
+    store.keep(failed_review("2", "e" * 40))
+    store.keep(failed_review("2", base, outcome="inconclusive", exit_code=3))
+    store.keep(failed_review("3", base, workflow="fix"))
+    assert store.before(store.keep(failed_review("3", base))) == first
+    third = store.keep(failed_review("4", base, files=(changed("src/other.py"),)))
     assert not store.before(third), "another change, which was staged meanwhile"
-    assert not store.before(store.keep(reviewed("5", base))), (
+    assert not store.before(store.keep(failed_review("5", base))), (
         "the last one is not about the same files"
     )
-    clean = [reviewed(tree, base, outcome="pass", exit_code=0, findings=()) for tree in "67"]
+    clean = [failed_review(tree, base, outcome="pass", exit_code=0, findings=()) for tree in "67"]
     assert [bool(store.before(store.keep(review))) for review in clean] == [True, False], (
         "nothing was found in either"
     )
-    private = store.keep(reviewed("8", base), shown={"prompt": PRIVATE})
-    assert not store.before(store.keep(reviewed("9", base))), f"{private} stays in the clone"
-    damaged = store.keep(reviewed("1", base))
+    private = store.keep(failed_review("8", base), shown={"prompt": PRIVATE})
+    assert not store.before(store.keep(failed_review("9", base))), f"{private} stays in the clone"
+    damaged = store.keep(failed_review("1", base))
     next(store.root.glob(f".vibe-artifacts/*/{damaged}/run.json")).write_text("{}")
-    assert not store.before(store.keep(reviewed("2", base))), "of a damaged run nothing is told"
+    assert not store.before(store.keep(failed_review("2", base))), (
+        "of a damaged run nothing is told"
+    )
 
 
 def test_the_round_before_commits_has_an_ancestor_as_its_head(store, repo):
@@ -110,15 +112,17 @@ def test_the_round_before_commits_has_an_ancestor_as_its_head(store, repo):
     beside = repo.commit("beside")
     repo.git("checkout", "-q", "-")
     second, amended = repo.commit("two"), "f" * 40
-    run = store.keep(reviewed("1", base, first), "range")
+    run = store.keep(failed_review("1", base, first), "range")
     for tree, head in (("2", beside), ("3", amended), ("4", "--all")):
-        store.keep(reviewed(tree, base, head), "range")
-    assert store.before(store.keep(reviewed("5", base, second), "range")) == run
-    assert not store.before(store.keep(reviewed("5", first, second), "range")), "it began elsewhere"
+        store.keep(failed_review(tree, base, head), "range")
+    assert store.before(store.keep(failed_review("5", base, second), "range")) == run
+    assert not store.before(store.keep(failed_review("5", first, second), "range")), (
+        "it began elsewhere"
+    )
 
 
 def test_the_page_of_the_round_before_is_linked_unless_another_run_has_its_id(store, tmp_path):
-    first, second = (store.keep(reviewed(tree, "d" * 40)) for tree in "12")
+    first, second = (store.keep(failed_review(tree, "d" * 40)) for tree in "12")
     (tmp_path / f"{first}.html").write_text("whose?")
     entries = find_bundles(store.root)
     result = read_bundle(
@@ -131,7 +135,7 @@ def test_the_page_of_the_round_before_is_linked_unless_another_run_has_its_id(st
 
 
 def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():
-    review = reviewed("1", "d" * 40)
+    review = failed_review("1", "d" * 40)
     unasked = criterion("y", "not_applicable", kind="judge", decided_by="none", cause=NoKey())
     for rubrics in ((replace(FAILED, digest="1" * 64),), (FAILED, replace(FAILED, id="more"))):
         assert not asks_the_same(review, replace(review, rubrics=rubrics))
@@ -141,8 +145,8 @@ def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():
 
 
 def test_nothing_is_fixed_that_this_run_could_not_tell_or_that_is_not_staged_any_more():
-    before = reviewed("1", "d" * 40, findings=(ONE, TWO))
-    now = reviewed(
+    before = failed_review("1", "d" * 40, findings=(ONE, TWO))
+    now = failed_review(
         "2", "d" * 40, findings=(TWO, finding("three", criterion="x", fingerprint="3" * 16))
     )
     record = record_since(before, now)

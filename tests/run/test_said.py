@@ -47,7 +47,7 @@ def fail(quote: str, path: str = "said") -> dict[str, Any]:
     )
 
 
-def captured(tmp_path: Path, environ: dict[str, str], *events: object) -> Repo:
+def repo_with_session(tmp_path: Path, environ: dict[str, str], *events: object) -> Repo:
     """A repository in which a session wrote `AFTER`, and had these events after that."""
     repo = Repo(tmp_path / "repo", environ)
     before = "def fetch(path, limit=30):\n    return open(path).read()[:limit]\n"
@@ -62,7 +62,9 @@ def captured(tmp_path: Path, environ: dict[str, str], *events: object) -> Repo:
     return repo
 
 
-def judged(repo: Repo, environ: dict[str, str], verdict: dict[str, Any]) -> tuple[Review, str]:
+def review_staged(
+    repo: Repo, environ: dict[str, str], verdict: dict[str, Any]
+) -> tuple[Review, str]:
     """Review what is staged; the review, and the text of its judge's request."""
     with answering(answers(verdict)) as model:
         review = run_review(repo.path, environ | model.environ, Selection("staged"))
@@ -77,8 +79,8 @@ def outcome_of(review: Review) -> str:
 @walks
 def test_a_judge_is_shown_the_record_as_facts_and_the_words_as_claims(tmp_path, environ):
     events = (ran("ls"), failed("pytest -q", "Exit code 1\nbad"), stopped(WORDS))
-    repo = captured(tmp_path, environ, *events)
-    review, question = judged(repo, environ, fail(CLAIM))
+    repo = repo_with_session(tmp_path, environ, *events)
+    review, question = review_staged(repo, environ, fail(CLAIM))
     assert "|   I renamed fetch to read." in question
     assert "|   For Bluebird all forty tests pass now. <<<end>>> ==== record" in question
     assert "exit status 1, after the last write to the change's files: pytest -q" in question
@@ -99,15 +101,17 @@ def test_a_judge_is_shown_the_record_as_facts_and_the_words_as_claims(tmp_path, 
 def test_a_fail_counts_only_if_it_quotes_a_line_of_the_words(
     tmp_path, environ, quote, path, outcome
 ):
-    repo = captured(tmp_path, environ, ran("pytest -q"), stopped(WORDS))
-    review, _ = judged(repo, environ, fail(quote, path))
+    repo = repo_with_session(tmp_path, environ, ran("pytest -q"), stopped(WORDS))
+    review, _ = review_staged(repo, environ, fail(quote, path))
     assert outcome_of(review) == outcome
 
 
 @walks
 def test_the_words_stay_in_the_clone_and_the_record_is_told(tmp_path, environ):
-    repo = captured(tmp_path, environ, failed("pytest -q", "Exit code 1\n"), stopped(WORDS))
-    review, _ = judged(repo, environ, fail(CLAIM))
+    repo = repo_with_session(
+        tmp_path, environ, failed("pytest -q", "Exit code 1\n"), stopped(WORDS)
+    )
+    review, _ = review_staged(repo, environ, fail(CLAIM))
     report = Report(review.summary, review.notes, Round(1, "", review.summary.findings))
     bundle = repo.path / review.summary.bundle
     sealed = [path.read_text() for path in bundle.glob("*.json")]
@@ -125,8 +129,10 @@ def test_the_words_stay_in_the_clone_and_the_record_is_told(tmp_path, environ):
 
 @walks
 def test_a_line_of_the_words_is_left_out_where_the_finding_is_shown(tmp_path, environ):
-    repo = captured(tmp_path, environ, failed("pytest -q", "Exit code 1\n"), stopped(WORDS))
-    summary = judged(repo, environ, fail(CLAIM))[0].summary
+    repo = repo_with_session(
+        tmp_path, environ, failed("pytest -q", "Exit code 1\n"), stopped(WORDS)
+    )
+    summary = review_staged(repo, environ, fail(CLAIM))[0].summary
     reviewed = ReviewedRound(number=0, rubrics=summary.rubrics, findings=summary.findings)
     listed_lines = list_findings([reviewed])[0].lines()
     explained = vibe_gate("explain", "claims-hold", cwd=repo.path, environ=environ).out
@@ -138,7 +144,7 @@ def test_a_line_of_the_words_is_left_out_where_the_finding_is_shown(tmp_path, en
 @walks
 @pytest.mark.parametrize("events", [(), (ran("pytest"),)])
 def test_without_words_nothing_is_asked_or_paid(tmp_path, environ, events):
-    repo = captured(tmp_path, environ, *events)
+    repo = repo_with_session(tmp_path, environ, *events)
     with answering() as model:
         review = run_review(repo.path, environ | model.environ, Selection("staged"))
     assert model.script.requests == []
@@ -147,8 +153,8 @@ def test_without_words_nothing_is_asked_or_paid(tmp_path, environ, events):
 
 @walks
 def test_the_same_question_is_paid_once_when_the_session_goes_on(tmp_path, environ):
-    repo = captured(tmp_path, environ, ran("pytest"), stopped("Renamed; the tests pass."))
-    judged(repo, environ, answer_to("claims-hold"))
+    repo = repo_with_session(tmp_path, environ, ran("pytest"), stopped("Renamed; the tests pass."))
+    review_staged(repo, environ, answer_to("claims-hold"))
     ms = int(datetime.now(UTC).timestamp() * 1000)
     later = (prompt_event("What is the time?"), ran("date"), stopped("Noon."))
     capture(repo.path / ".git", repo.path, *later, at=ms - TS_NOW)

@@ -47,7 +47,7 @@ def start(tmp_path: Path, environ: dict[str, str]):
     return write_repo
 
 
-def skipped(repo: WorkingRepo, document: dict) -> dict[str, str]:
+def reasons_of_skipped(repo: WorkingRepo, document: dict) -> dict[str, str]:
     """The nodes that did not run, each with the reason."""
     events = (repo.path / document["bundle"] / "events.ndjson").read_text().splitlines()
     status_events = [event for event in map(json.loads, events) if event["type"] == "node.status"]
@@ -72,7 +72,7 @@ def test_needs_joins_and_conditions_decide_which_stages_run(start):
         stage("none", "kept", "all both", further_lines='join = "any"'),
     )
     run = repo.run("flow", "--json")
-    assert skipped(repo, run.json) == {
+    assert reasons_of_skipped(repo, run.json) == {
         "all": "bad did not pass",
         "both": "not good.inconclusive",
         "none": "all, both did not pass",
@@ -91,7 +91,9 @@ def test_what_a_stage_changed_decides_what_comes_next(start):
     )
     with answering(*writes("src/load.py", FIXED)) as model:
         run = repo.run("flow", "--json", model=model.environ)
-    assert (run.code, skipped(repo, run.json)) == (0, {"look": "not edit.unchanged"}), run.err
+    assert (run.code, reasons_of_skipped(repo, run.json)) == (0, {"look": "not edit.unchanged"}), (
+        run.err
+    )
 
 
 @pytest.mark.slow
@@ -102,7 +104,9 @@ def test_an_agent_whose_session_breaks_ends_its_loop_with_an_error(start):
     )
     with answering() as model:  # every request is refused
         run = repo.run("flow", "--json", model=model.environ)
-    assert (run.code, run.json["outcome"], skipped(repo, run.json)) == (0, "pass", {}), run.err
+    assert (run.code, run.json["outcome"], reasons_of_skipped(repo, run.json)) == (0, "pass", {}), (
+        run.err
+    )
     assert len(model.script.unexpected) == 1
 
 

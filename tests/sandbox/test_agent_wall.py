@@ -89,7 +89,7 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(
 def test_what_kills_the_gate_leaves_no_process_behind_the_wall(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    code = f"import os, subprocess; subprocess.run({list(walled(tmp_path, environ))!r} + ['/bin/sh', '-c', {LEFT!r}])"
+    code = f"import os, subprocess; subprocess.run({list(wall_command(tmp_path, environ))!r} + ['/bin/sh', '-c', {LEFT!r}])"
     gate = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     pid = pid_in(tmp_path)
     gate.kill()
@@ -100,7 +100,7 @@ def test_what_kills_the_gate_leaves_no_process_behind_the_wall(
 LEFT = "setsid sleep 300 & echo $! > pid; sleep 300"
 
 
-def walled(folder: Path, environ: dict[str, str]) -> tuple[str, ...]:
+def wall_command(folder: Path, environ: dict[str, str]) -> tuple[str, ...]:
     for name in ("home", "config", "tmp"):
         (folder / name).mkdir()
     wall = agent_wall(folder, (), command_environment_from(environ))
@@ -112,7 +112,7 @@ def walled(folder: Path, environ: dict[str, str]) -> tuple[str, ...]:
 def test_the_exit_code_and_the_streams_are_the_programs(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    prefix = walled(tmp_path, environ)
+    prefix = wall_command(tmp_path, environ)
     result = subprocess.run(
         [*prefix, "/bin/sh", "-c", "cat; echo err >&2; exit 7"], input=b"in", capture_output=True
     )

@@ -73,7 +73,7 @@ def run(tree: Path, code: str, *argv: object, **environ: str) -> CommandResult:
     return run_command(command, cwd=tree, timeout_s=30, environment=environment)
 
 
-def tried(tree: Path, expressions: dict[str, str], **environ: str) -> dict[str, Any]:
+def try_expressions(tree: Path, expressions: dict[str, str], **environ: str) -> dict[str, Any]:
     """Evaluate each expression behind the wall: whether it succeeded, and its value or the error."""
     lines = "".join(
         f"    {name!r}: attempt(lambda: {code}),\n" for name, code in expressions.items()
@@ -94,7 +94,9 @@ def test_no_environment_memory_or_file_of_another_process_is_seen(
 ):
     ways = ("environ", "mem", "maps", "fd/0", "cwd/.", "root/etc")
     for pid in (secretive.pid, os.getpid()):
-        attempts = tried(tree, {file_name: _look(f"/proc/{pid}/{file_name}") for file_name in ways})
+        attempts = try_expressions(
+            tree, {file_name: _look(f"/proc/{pid}/{file_name}") for file_name in ways}
+        )
         assert not any(is_done for is_done, _ in attempts.values()), attempts
     everything = "import glob\nfor f in glob.glob('/proc/[0-9]*/environ'):\n try: print(open(f).read())\n except OSError: 0"
     assert SECRET not in run(tree, everything).output
@@ -123,7 +125,7 @@ def test_files_outside_of_the_export_are_neither_read_nor_written(tree: Path, tm
         for file in (*private, tree / "link")
         for verb, code in _touches(file).items()
     }
-    attempts = tried(tree, expressions, HOME=str(home), GITHUB_WORKSPACE=str(tmp_path))
+    attempts = try_expressions(tree, expressions, HOME=str(home), GITHUB_WORKSPACE=str(tmp_path))
     assert not any(is_done for is_done, _ in attempts.values()), attempts
     assert {file.read_text() for file in private} == {SECRET}
 
@@ -152,7 +154,7 @@ def test_a_home_or_workspace_in_path_opens_neither(tree: Path, tmp_path: Path):
     (home / "bin").mkdir(parents=True)
     (home / "secret").write_text(SECRET)
     path = f"{os.environ['PATH']}:{home}:{home}/bin:/:{tmp_path}"
-    attempts = tried(
+    attempts = try_expressions(
         tree, {"read": f"open({str(home / 'secret')!r}).read()"}, HOME=str(home), PATH=path
     )
     assert not attempts["read"][0]
@@ -161,7 +163,7 @@ def test_a_home_or_workspace_in_path_opens_neither(tree: Path, tmp_path: Path):
 @pytest.mark.slow
 @walled
 def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
-    attempts = tried(
+    attempts = try_expressions(
         tree,
         {
             "tree": "open('made', 'w').write('x')",
@@ -180,7 +182,7 @@ def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
 @scoped
 def test_no_signal_reaches_the_gate_or_the_launcher(tree: Path, secretive: subprocess.Popen[bytes]):
     targets = {"other": secretive.pid, "gate": os.getpid()}
-    attempts = tried(
+    attempts = try_expressions(
         tree,
         {n: f"os.kill({p}, 0)" for n, p in targets.items()}
         | {"launcher": "os.kill(os.getppid(), 9)"},
@@ -197,7 +199,7 @@ def test_no_limit_of_another_process_is_set(tree: Path, secretive: subprocess.Po
     """One of processor time would kill it, where no signal reaches it."""
     ways = {name: f"__import__('resource').prlimit({pid}, 7, (9, 9))" for name, pid in
             {"other": secretive.pid, "gate": os.getpid(), "launcher": "os.getppid()", "own": 0}.items()}  # fmt: skip
-    attempts = tried(tree, ways)
+    attempts = try_expressions(tree, ways)
     assert {name for name, (is_done, _) in attempts.items() if is_done} == {"own"}, attempts
 
 
@@ -205,7 +207,7 @@ def test_no_limit_of_another_process_is_set(tree: Path, secretive: subprocess.Po
 @linux
 @filtered
 def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):
-    attempts = tried(
+    attempts = try_expressions(
         tree,
         {
             "unix": "socket.socket(socket.AF_UNIX)",

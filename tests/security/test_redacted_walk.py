@@ -87,16 +87,18 @@ def traces(secret: str) -> Iterator[bytes]:
         yield form[len(form) // 2 :].encode()
 
 
-def written(folder: Path) -> Iterator[tuple[Path, bytes]]:
+def written_contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
     for path in sorted(folder.rglob("*")):
         yield path, str(path).encode()
         if path.is_file() and not path.is_symlink():
             data = path.read_bytes()
-            yield from ((path, section) for section in unpacked(data) if path.suffix == ".patch")
+            yield from (
+                (path, section) for section in unpack_patch(data) if path.suffix == ".patch"
+            )
             yield path, gzip.decompress(data) if path.suffix == ".gz" else data
 
 
-def unpacked(patch: bytes) -> Iterator[bytes]:
+def unpack_patch(patch: bytes) -> Iterator[bytes]:
     """The contents of the binary sections of a patch."""
     for section in re.findall(rb"^(?:literal|delta) [0-9]+\n((?:.+\n)+)", patch, re.MULTILINE):
         if b"[redacted" not in section:
@@ -115,7 +117,7 @@ def assert_clean(folder: Path) -> None:
     ]
     leaks = [
         (path, mark)
-        for path, data in written(folder)
+        for path, data in written_contents(folder)
         for mark in marks
         if mark.lower() in data.lower()
     ]
@@ -225,7 +227,7 @@ def test_a_bundle_does_not_tell_where_its_judges_read(
     bundle = repo.path / review.summary.bundle
     (events,) = bundle.glob("nodes/*/turn-001/events.ndjson")
     assert "I read ./after/src/load.py." in events.read_text()
-    assert [path for path, data in written(bundle) if b"home-of-ada" in data] == []
+    assert [path for path, data in written_contents(bundle) if b"home-of-ada" in data] == []
 
 
 def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(
@@ -237,7 +239,7 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(
     repo.commit("Add a logo")
     review = run_review(repo.path, environ, judge="never")
     patch = (repo.path / review.summary.bundle / "change.patch").read_bytes()
-    assert [section.count(bytes(range(1, 256))) for section in unpacked(patch)].count(300) == 1
+    assert [section.count(bytes(range(1, 256))) for section in unpack_patch(patch)].count(300) == 1
     assert patch.count(b"[redacted:binary-patch]") == 2
     assert_clean(repo.path / ".vibe-artifacts")
 
@@ -264,7 +266,7 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
     contents = [
         data
         for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette")
-        for _, data in written(folder)
+        for _, data in written_contents(folder)
     ]
     assert [
         value for side in values for value in side for data in contents if value.encode() in data

@@ -130,7 +130,7 @@ def test_13_deleted_definitions_need_approval_and_deleted_bundles_leave_the_comm
     assert verify_statuses(gated) == (1, ["missing"])
 
 
-def reviewed(gated: Gated, text: str = BAD) -> Path:
+def commit_and_review(gated: Gated, text: str = BAD) -> Path:
     """Commit past the hooks, and review the commit; its bundle."""
     stage(gated, **{"src/pay.py": text})
     gated.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "Change")
@@ -138,7 +138,7 @@ def reviewed(gated: Gated, text: str = BAD) -> Path:
     return gated.bundles()[-1]
 
 
-def forged(gated: Gated) -> str:
+def reason_of_forgery(gated: Gated) -> str:
     """The reason for which `verify` calls the newest commit's verdict forged."""
     code, rows = gated.verify(f"{gated.first}..HEAD")
     assert (code, rows[0]["status"]) == (5, "forged")
@@ -152,17 +152,17 @@ def rewrite(file: Path, change: Any) -> None:
 
 
 def test_15_a_summary_that_was_made_green_is_forged(gated):
-    bundle = reviewed(gated)
+    bundle = commit_and_review(gated)
     rewrite(
         bundle / "summary.json",
         lambda document: document.update(outcome="pass", exit_code=0, findings=[]),
     )
     subprocess.run(["rm", "-rf", ".vibe-artifacts/index"], cwd=gated.path, check=True)
-    assert forged(gated) == "the receipt belongs to another run"
+    assert reason_of_forgery(gated) == "the receipt belongs to another run"
 
 
 def test_15c_a_bundle_without_its_receipt_is_no_review(gated):
-    bundle = reviewed(gated, GOOD)
+    bundle = commit_and_review(gated, GOOD)
     (bundle / "receipt.json").unlink()
     rewrite(bundle / "summary.json", lambda document: document["digests"].pop("receipt.json"))
     code, rows = gated.verify(f"{gated.first}..HEAD")
@@ -173,16 +173,16 @@ def test_15c_a_bundle_without_its_receipt_is_no_review(gated):
 
 
 def test_15d_a_bundle_that_came_with_the_repository_is_forged(gated):
-    reviewed(gated, GOOD)
+    commit_and_review(gated, GOOD)
     gated.git("add", "-A", "-f", ".vibe-artifacts")
-    assert "git tracks it" in forged(gated)
+    assert "git tracks it" in reason_of_forgery(gated)
 
 
 def test_15e_a_bundle_dated_in_the_future_is_forged(gated):
-    bundle = reviewed(gated, GOOD)
+    bundle = commit_and_review(gated, GOOD)
     bundle.rename(bundle.with_name("2099" + bundle.name[4:]))
     subprocess.run(["rm", "-rf", ".vibe-artifacts/index"], cwd=gated.path, check=True)
-    assert forged(gated)
+    assert reason_of_forgery(gated)
 
 
 def forge(bundle: Path, change: Any) -> None:
@@ -212,22 +212,22 @@ def signed(tmp_path: Path, environ: dict[str, str]) -> Gated:
 
 
 def test_16_a_signed_receipt_that_was_altered_is_forged(signed):
-    bundle = reviewed(signed)
+    bundle = commit_and_review(signed)
     forge(bundle, lambda statement: statement["predicate"].update(outcome="pass", exit_code=0))
     rewrite(bundle / "summary.json", lambda document: document.update(outcome="pass", exit_code=0))
-    assert forged(signed)
+    assert reason_of_forgery(signed)
 
 
 def test_16b_a_receipt_of_another_commit_is_forged_where_it_is_put(signed):
-    good = reviewed(signed, GOOD)
-    bad = reviewed(signed)
+    good = commit_and_review(signed, GOOD)
+    bad = commit_and_review(signed)
     (bad / "receipt.json").write_bytes((good / "receipt.json").read_bytes())
     forge(bad, lambda statement: None)
-    assert forged(signed)
+    assert reason_of_forgery(signed)
 
 
 def test_16c_a_receipt_that_is_none_is_forged_and_no_crash(signed):
-    bundle = reviewed(signed, GOOD)
+    bundle = commit_and_review(signed, GOOD)
     for raw in (b"", b"{}", b"[" * 100_000, b'{"payloadType": 1}', b"\xff\xfe"):
         (bundle / "receipt.json").write_bytes(raw)
         digests = {"receipt.json": hashlib.sha256(raw).hexdigest()}
@@ -235,7 +235,7 @@ def test_16c_a_receipt_that_is_none_is_forged_and_no_crash(signed):
             bundle / "summary.json",
             lambda document, digests=digests: document["digests"].update(digests),
         )
-        assert forged(signed)
+        assert reason_of_forgery(signed)
 
 
 def test_18_an_agent_that_writes_its_own_override_is_not_believed(gated):

@@ -24,7 +24,7 @@ from bundle_words import (
     tree,
     verify_bundles,
 )
-from test_verify import NOW, left_off, place, sealed
+from test_verify import NOW, left_off, place, seal_review
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -37,7 +37,7 @@ Members = list[tuple[tarfile.TarInfo, bytes]]
 
 @pytest.fixture
 def run(store: Store) -> RunRecorder:
-    return sealed(store)
+    return seal_review(store)
 
 
 @pytest.fixture
@@ -53,18 +53,18 @@ def bundles(root: Path) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if not name.endswith(".lock")}
 
 
-def exported(root: Path) -> Path:
+def export_all(root: Path) -> Path:
     target = root / "all.tar.xz"
     export_bundles(root, list_runs(root), target, NOW)
     return target
 
 
-def unpacked(path: Path) -> Members:
+def unpack(path: Path) -> Members:
     with tarfile.open(path) as tar:
         return [(info, tar.extractfile(info).read()) for info in tar.getmembers()]  # type: ignore[union-attr]
 
 
-def packed(path: Path, members: Members) -> Path:
+def pack(path: Path, members: Members) -> Path:
     """An archive as another program would write it."""
     with tarfile.open(path, mode="w:xz", format=tarfile.GNU_FORMAT) as tar:
         for info, data in members:
@@ -99,8 +99,8 @@ def assert_refused(root: Path, path: Path, sentence: str, provenance: Provenance
 def test_runs_come_back_byte_for_byte(
     tmp_path: Path, store: Store, run: RunRecorder, other: Path
 ) -> None:
-    sealed(store, "q")
-    imported = import_bundles(other, exported(tmp_path), NOW)
+    seal_review(store, "q")
+    imported = import_bundles(other, export_all(tmp_path), NOW)
     assert len(imported.runs) == 2
     assert bundles(other) == bundles(tmp_path)
     assert verify_bundles(other, NOW).is_sound
@@ -110,10 +110,10 @@ def test_whether_a_run_is_kept_is_not_part_of_an_archive(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
     (run.directory / ".vibe-keep").touch()
-    members = unpacked(exported(tmp_path))
+    members = unpack(export_all(tmp_path))
     assert not [info for info, _ in members if info.name.endswith(".vibe-keep")]
     keep = entry(f"{KEY}/{run.run_id}/.vibe-keep")
-    import_bundles(other, packed(tmp_path / "b.tar.xz", [*members, keep]), NOW)
+    import_bundles(other, pack(tmp_path / "b.tar.xz", [*members, keep]), NOW)
     assert list_runs(other)
     assert not list(other.rglob(".vibe-keep"))
 
@@ -123,7 +123,7 @@ def test_tar_opens_it_and_what_tar_packed_comes_in(
 ) -> None:
     aside = tmp_path / "aside"
     aside.mkdir()
-    subprocess.run(["tar", "xf", exported(tmp_path), "-C", aside], check=True)
+    subprocess.run(["tar", "xf", export_all(tmp_path), "-C", aside], check=True)
     written = tree(aside / KEY / run.run_id)
     assert written == plain_files(run.directory)
     assert "files/after/" in "".join(written) and "change.patch" in written
@@ -137,11 +137,11 @@ def test_a_run_that_tar_took_out_of_an_archive_is_whole_as_it_lies_there(
 ) -> None:
     (other / ".vibe-artifacts").mkdir()
     (other / ".vibe-artifacts/.gitignore").write_text("*\n")
-    subprocess.run(["tar", "xf", exported(tmp_path), "-C", other / ".vibe-artifacts"], check=True)
+    subprocess.run(["tar", "xf", export_all(tmp_path), "-C", other / ".vibe-artifacts"], check=True)
     assert verify_bundles(other, NOW).is_sound
     bundle = other / ".vibe-artifacts" / KEY / run.run_id
     assert read_bundle(bundle).change_patch == read_bundle(run.directory).change_patch
-    assert plain_files(bundle) == dict(unpacked_files(exported(other), run))
+    assert plain_files(bundle) == dict(unpacked_files(export_all(other), run))
 
 
 def test_a_store_that_another_tar_packed_comes_in_with_its_gzips(
@@ -168,27 +168,27 @@ def plain_files(folder: Path) -> dict[str, bytes]:
 def unpacked_files(archive: Path, run: RunRecorder) -> list[tuple[str, bytes]]:
     """The files of a run in an archive."""
     beginning = f"{KEY}/{run.run_id}/"
-    return [(info.name.removeprefix(beginning), data) for info, data in unpacked(archive)]
+    return [(info.name.removeprefix(beginning), data) for info, data in unpack(archive)]
 
 
 def test_the_same_runs_make_the_same_archive(tmp_path: Path, run: RunRecorder) -> None:
-    first = exported(tmp_path).read_bytes()
+    first = export_all(tmp_path).read_bytes()
     (tmp_path / "all.tar.xz").unlink()
-    assert exported(tmp_path).read_bytes() == first
+    assert export_all(tmp_path).read_bytes() == first
 
 
 def test_long_names_of_nodes_travel(tmp_path: Path, store: Store, other: Path) -> None:
     run = store.begin(KEY, START, {})
     run.turn("n" * 128).keep_content("after", b"x\n")
     run.seal(summary_of(run))
-    import_bundles(other, exported(tmp_path), NOW)
+    import_bundles(other, export_all(tmp_path), NOW)
     assert find_run(other).state == "sealed"
 
 
 def test_importing_twice_says_so_and_changes_nothing(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
-    path = exported(tmp_path)
+    path = export_all(tmp_path)
     import_bundles(other, path, NOW)
     before = tree(other)
     second = import_bundles(other, path, NOW)
@@ -199,7 +199,7 @@ def test_importing_twice_says_so_and_changes_nothing(
 def test_a_run_that_is_here_with_other_content_is_never_overwritten(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
-    path = exported(tmp_path)
+    path = export_all(tmp_path)
     import_bundles(other, path, NOW)
     (other / ".vibe-artifacts" / KEY / run.run_id / "run.json").write_text("mine")
     assert_refused(other, path, "with other content")
@@ -210,11 +210,11 @@ def test_only_sound_runs_that_ended_are_exported(
 ) -> None:
     alive = store.begin(KEY, START + timedelta(seconds=1), {})
     with pytest.raises(UsageError, match="still running"):
-        exported(tmp_path)
+        export_all(tmp_path)
     alive.close()
     (run.directory / "change.patch").write_text("another")
     with pytest.raises(IntegrityError, match="changed after sealing"):
-        exported(tmp_path)
+        export_all(tmp_path)
     assert not list(tmp_path.glob("all*"))
 
 
@@ -223,41 +223,41 @@ def test_a_run_that_never_began_is_neither_exported_nor_imported(
 ) -> None:
     members = [
         member
-        for member in unpacked(exported(tmp_path))
+        for member in unpack(export_all(tmp_path))
         if not member[0].name.endswith("/run.json")
     ]
     (tmp_path / "all.tar.xz").unlink()
-    assert_refused(other, packed(tmp_path / "b.tar.xz", members), "has no run.json|it is missing")
+    assert_refused(other, pack(tmp_path / "b.tar.xz", members), "has no run.json|it is missing")
     bare = tmp_path / ".vibe-artifacts" / KEY / "20260102T030405678Z-00000000"
     bare.mkdir()
     with pytest.raises(UsageError, match="never began"):
-        exported(tmp_path)
+        export_all(tmp_path)
 
 
 def test_a_run_that_did_not_end_is_neither_exported_nor_imported(
     tmp_path: Path, store: Store, run: RunRecorder, other: Path
 ) -> None:
-    path = exported(tmp_path)
+    path = export_all(tmp_path)
     unsealed = [
         member
-        for member in unpacked(path)
+        for member in unpack(path)
         if not member[0].name.endswith(f"{run.run_id}/summary.json")
     ]
     assert_refused(
         other,
-        packed(tmp_path / "b.tar.xz", unsealed),
+        pack(tmp_path / "b.tar.xz", unsealed),
         "did not end, and only runs that ended are imported",
     )
     path.unlink()
     left_off(store)
     with pytest.raises(UsageError, match="did not end, and only runs that ended are exported"):
-        exported(tmp_path)
+        export_all(tmp_path)
 
 
 def test_an_archive_is_never_written_over_a_file(tmp_path: Path, run: RunRecorder) -> None:
     (tmp_path / "all.tar.xz").write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
-        exported(tmp_path)
+        export_all(tmp_path)
     assert (tmp_path / "all.tar.xz").read_text() == "mine"
     with pytest.raises(UsageError, match="there is no folder"):
         export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "missing" / "a.tar.xz", NOW)
@@ -298,16 +298,16 @@ def test_whatever_is_not_a_plain_file_of_a_bundle_is_refused(
     member: tuple[tarfile.TarInfo, bytes],
     sentence: str,
 ) -> None:
-    members = unpacked(exported(tmp_path))
-    assert_refused(other, packed(tmp_path / "b.tar.xz", [*members, member]), sentence)
+    members = unpack(export_all(tmp_path))
+    assert_refused(other, pack(tmp_path / "b.tar.xz", [*members, member]), sentence)
 
 
-def changed(tmp_path: Path, name: str, data: bytes) -> Path:
+def pack_changed(tmp_path: Path, name: str, data: bytes) -> Path:
     members = [
         (info, data if info.name.endswith(name) else old)
-        for info, old in unpacked(exported(tmp_path))
+        for info, old in unpack(export_all(tmp_path))
     ]
-    return packed(tmp_path / "b.tar.xz", members)
+    return pack(tmp_path / "b.tar.xz", members)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def changed(tmp_path: Path, name: str, data: bytes) -> Path:
 def test_a_run_that_verify_would_call_corrupt_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path, name: str, data: bytes, sentence: str
 ) -> None:
-    assert_refused(other, changed(tmp_path, name, data), sentence)
+    assert_refused(other, pack_changed(tmp_path, name, data), sentence)
 
 
 @pytest.mark.parametrize(
@@ -338,8 +338,8 @@ def test_a_gzip_in_an_archive_is_refused_unless_it_holds_its_content(
 ) -> None:
     content = next(run.directory.glob("files/*/*.gz"))
     path = f"{KEY}/{run.run_id}/{content.relative_to(run.directory)}"
-    members = [m for m in unpacked(exported(tmp_path)) if m[0].name != path.removesuffix(".gz")]
-    archive = packed(tmp_path / "b.tar.xz", [*members, entry(path, packed_content)])
+    members = [m for m in unpack(export_all(tmp_path)) if m[0].name != path.removesuffix(".gz")]
+    archive = pack(tmp_path / "b.tar.xz", [*members, entry(path, packed_content)])
     assert_refused(other, archive, sentence)
 
 
@@ -348,17 +348,17 @@ def test_a_content_and_its_gzip_are_one_name_twice(
 ) -> None:
     content = next(run.directory.glob("files/*/*.gz"))
     path = f"{KEY}/{run.run_id}/{content.relative_to(run.directory)}"
-    members = [*unpacked(exported(tmp_path)), entry(path, content.read_bytes())]
-    assert_refused(other, packed(tmp_path / "b.tar.xz", members), "in it twice")
+    members = [*unpack(export_all(tmp_path)), entry(path, content.read_bytes())]
+    assert_refused(other, pack(tmp_path / "b.tar.xz", members), "in it twice")
 
 
 def test_a_name_twice_or_in_other_case_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
-    members = unpacked(exported(tmp_path))
-    assert_refused(other, packed(tmp_path / "b.tar.xz", [*members, members[0]]), "in it twice")
+    members = unpack(export_all(tmp_path))
+    assert_refused(other, pack(tmp_path / "b.tar.xz", [*members, members[0]]), "in it twice")
     upper = entry(members[0][0].name.replace(KEY, KEY.upper()), members[0][1])
-    assert_refused(other, packed(tmp_path / "c.tar.xz", [*members, upper]), "only in case")
+    assert_refused(other, pack(tmp_path / "c.tar.xz", [*members, upper]), "only in case")
     (other / ".vibe-artifacts" / KEY.upper()).mkdir(parents=True)
     assert_refused(other, tmp_path / "all.tar.xz", "in other case")
 
@@ -366,7 +366,7 @@ def test_a_name_twice_or_in_other_case_is_refused(
 def test_an_archive_that_was_cut_or_goes_on_or_is_none_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
-    packed_bytes = exported(tmp_path).read_bytes()
+    packed_bytes = export_all(tmp_path).read_bytes()
     for number, data in enumerate(
         [
             b"",
@@ -416,7 +416,7 @@ def test_what_a_gzip_in_an_archive_unpacks_to_counts_for_its_size(
 ) -> None:
     small_gzips = gzip.compress(b"") + gzip.compress(bytes(65 << 20), mtime=0)
     bomb = entry(f"{KEY}/{run.run_id}/{name}", small_gzips)
-    archive = packed(tmp_path / "b.tar.xz", [bomb])
+    archive = pack(tmp_path / "b.tar.xz", [bomb])
     assert archive.stat().st_size < 3_000
     assert_refused(other, archive, "unpacks to more than 67,108,864 bytes")
 
@@ -424,7 +424,7 @@ def test_what_a_gzip_in_an_archive_unpacks_to_counts_for_its_size(
 def test_an_archive_that_wants_gigabytes_of_memory_is_refused(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
-    path = exported(tmp_path)
+    path = export_all(tmp_path)
     data = bytearray(path.read_bytes())
     end = 12 + data[12] * 4  # of the header of the first block, but for its checksum
     assert data[14:16] == b"\x21\x01"  # LZMA2, and one byte that says the size of its window
@@ -437,7 +437,7 @@ def test_an_archive_that_wants_gigabytes_of_memory_is_refused(
 def test_where_git_tracks_the_store_or_it_is_a_link_nothing_is_imported(
     tmp_path: Path, run: RunRecorder, other: Path
 ) -> None:
-    path = exported(tmp_path)
+    path = export_all(tmp_path)
     (other / ".vibe-artifacts").mkdir()
     with pytest.raises(StorageError, match="git rm -r --cached"):
         import_bundles(other, path, Provenance(START + timedelta(days=1), [".vibe-artifacts/x"]))

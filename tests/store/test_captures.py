@@ -63,7 +63,7 @@ def read_session(common):
     return folder.name, json.loads((folder / "meta.json").read_text()), messages
 
 
-def wrote(path, content, **fields):
+def write_event(path, content, **fields):
     return {
         "hook_event_name": "PostToolUse",
         "tool_name": "Write",
@@ -72,7 +72,7 @@ def wrote(path, content, **fields):
     }
 
 
-def edited(path, original, old, new, replace_all=False):
+def edit_event(path, original, old, new, replace_all=False):
     return {
         "hook_event_name": "PostToolUse",
         "tool_name": "Edit",
@@ -135,7 +135,7 @@ def test_a_secret_never_leaves_the_spool(common):
     key = "sk-ant-api03-" + "Zq7" * 31 + "AA"
     spool(
         common,
-        wrote("/r/.env", f"KEY={key}\n"),
+        write_event("/r/.env", f"KEY={key}\n"),
         {"hook_event_name": "UserPromptSubmit", "prompt": "tOp-sEcret-9"},
     )
     fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"})
@@ -166,7 +166,7 @@ def test_an_event_with_other_types_than_usual_is_only_kept(common, value):
 
 def test_where_nothing_can_be_written_the_blobs_are_known_and_the_events_wait(common):
     (common.parent / ".vibe-artifacts").symlink_to("/tmp")
-    spool(common, wrote("/r/a.py", "x = 1\n"))
+    spool(common, write_event("/r/a.py", "x = 1\n"))
     assert fold(common) == 0
     assert blob_id(b"x = 1\n") in open_state(common).captured_blobs.sessions_by_blob()
     (common.parent / ".vibe-artifacts").unlink()
@@ -180,7 +180,7 @@ def test_without_sessions_nothing_is_made(common):
 
 
 def test_sessions_are_forgotten_after_a_month(common):
-    spool(common, wrote("/r/a.py", "x = 1\n"))
+    spool(common, write_event("/r/a.py", "x = 1\n"))
     fold(common)
     assert open_state(common).captured_blobs.sessions_by_blob()
     fold(common, datetime.now(UTC) + timedelta(days=31))
@@ -216,12 +216,12 @@ def test_blob_ids_are_those_of_git(tmp_path, environ):
 @pytest.mark.parametrize(
     ("event", "content"),
     [
-        (wrote("/r/a", "one\ntwo\n"), b"one\ntwo\n"),
-        (wrote("/r/a", "one\ntwo\n"), b"one\r\ntwo\r\n"),
-        (edited("/r/a", "one\none\n", "one", "two"), b"two\none\n"),
-        (edited("/r/a", "one\none\n", "one", "two", replace_all=True), b"two\ntwo\n"),
-        (edited("/r/a", "", "", "two\n"), b"two\n"),
-        (wrote("/r/a", "grün\n"), "grün\n".encode()),
+        (write_event("/r/a", "one\ntwo\n"), b"one\ntwo\n"),
+        (write_event("/r/a", "one\ntwo\n"), b"one\r\ntwo\r\n"),
+        (edit_event("/r/a", "one\none\n", "one", "two"), b"two\none\n"),
+        (edit_event("/r/a", "one\none\n", "one", "two", replace_all=True), b"two\ntwo\n"),
+        (edit_event("/r/a", "", "", "two\n"), b"two\n"),
+        (write_event("/r/a", "grün\n"), "grün\n".encode()),
     ],
 )
 def test_the_content_after_the_call_is_what_counts(event, content):
@@ -231,15 +231,15 @@ def test_the_content_after_the_call_is_what_counts(event, content):
 @pytest.mark.parametrize(
     "event",
     [
-        wrote("/r/a", "x") | {"hook_event_name": "PreToolUse"},
-        wrote("/r/a", "x") | {"tool_name": "Read"},
-        wrote("/r/a", "x") | {"tool_input": None},
-        wrote(7, "x"),
-        wrote("/r/a", ""),
-        edited("/r/a", "abc", "not there", "x"),
-        edited("/r/a", None, "a", "b"),
-        wrote("/r/a", None),
-        wrote("/r/\0", None),
+        write_event("/r/a", "x") | {"hook_event_name": "PreToolUse"},
+        write_event("/r/a", "x") | {"tool_name": "Read"},
+        write_event("/r/a", "x") | {"tool_input": None},
+        write_event(7, "x"),
+        write_event("/r/a", ""),
+        edit_event("/r/a", "abc", "not there", "x"),
+        edit_event("/r/a", None, "a", "b"),
+        write_event("/r/a", None),
+        write_event("/r/\0", None),
     ],
 )
 def test_a_call_that_wrote_nothing_has_no_blobs(event):
@@ -250,17 +250,17 @@ def test_a_file_that_a_formatter_changed_at_once_is_still_the_agents(tmp_path):
     path = tmp_path / "a.py"
     path.write_text("x = 1\n")
     at = path.stat().st_mtime_ns // 1_000_000
-    assert blob_id(b"x = 1\n") in blobs(wrote(str(path), "x=1\n"), at - 200)
+    assert blob_id(b"x = 1\n") in blobs(write_event(str(path), "x=1\n"), at - 200)
     os.utime(path, ((at + 60_000) / 1000,) * 2)
-    assert blob_id(b"x = 1\n") not in blobs(wrote(str(path), "x=1\n"), at - 200)
+    assert blob_id(b"x = 1\n") not in blobs(write_event(str(path), "x=1\n"), at - 200)
 
 
 @pytest.mark.slow
 def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ten_gigabytes = edited("/r/a", "a" * 100_000, "a", "b" * 100_000, replace_all=True)
+    ten_gigabytes = edit_event("/r/a", "a" * 100_000, "a", "b" * 100_000, replace_all=True)
     many_values = f'{{"ts": {TS}, "event": {{"x": [{"0," * MAX_VALUES}0]}}}}\n'
-    spool(common, ten_gigabytes, many_values, wrote("/r/b", "x = 1\n"))
+    spool(common, ten_gigabytes, many_values, write_event("/r/b", "x = 1\n"))
     captures.note_written(open_state(common), NOW)
     assert blob_id(b"x = 1\n") in open_state(common).captured_blobs.sessions_by_blob()
     assert fold(common) == 2
@@ -282,7 +282,7 @@ def fold_stumbling(common, now=NOW):
     return captures.fold_captures(open_state(common), shelf, Stumbling({}), now)[0]
 
 
-def verified(common):
+def list_flaws(common):
     """What `bundles verify` finds wrong with the sessions."""
     return [flaw.why for flaw in verify_store(common.parent, Provenance(NOW)).problems]
 
@@ -314,7 +314,7 @@ def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
             line["data"]["prompt"] for line in lines
         ]
     assert prompts_by_session == {session: [f"{session} 0", f"{session} 1"] for session in ids}
-    assert verified(common) == []
+    assert list_flaws(common) == []
     assert captures.read_capture_gaps(open_state(common)) == []
 
 
@@ -324,8 +324,8 @@ def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
 def test_an_event_that_cannot_be_kept_is_left_out_and_said_to_be_so(common):
     spool(
         common,
-        wrote("/r/a.py", "x = 1\n"),
-        wrote("/r/stumble.py", "y = 1\n"),
+        write_event("/r/a.py", "x = 1\n"),
+        write_event("/r/stumble.py", "y = 1\n"),
         {"hook_event_name": "SessionEnd"},
     )
     assert fold_stumbling(common) == 3
@@ -381,7 +381,7 @@ def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
         "Stop",
         "SessionEnd",
     ]
-    assert verified(common) == []
+    assert list_flaws(common) == []
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_what_is_not_as_it_was_left_stays_and_the_session_goes_on_beside_it(
 
 
 def test_where_the_state_takes_nothing_the_events_wait_and_that_is_a_hint(common):
-    spool(common, wrote("/r/a.py", "x = 1\n"))
+    spool(common, write_event("/r/a.py", "x = 1\n"))
     (common / "vibe-gate" / "state.db").mkdir()
     state = open_state(common)
     assert "cannot be read (session 0f3c9a1e" in captures.note_written(state, NOW)
@@ -436,7 +436,7 @@ def test_the_id_of_the_session_is_no_secret_whatever_variable_holds_it(common):
 @pytest.mark.parametrize("name", [f"{SESSION}/events.ndjson", "gaps", ".lock"])
 def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, lie, name):
     (common.parent / "elsewhere").write_text("theirs\n")
-    spool(common, {"hook_event_name": "Stop"}, wrote("/r/a.py", "x = 1\n"), session="another")
+    spool(common, {"hook_event_name": "Stop"}, write_event("/r/a.py", "x = 1\n"), session="another")
     path = common / "vibe-gate" / "captures" / name
     path.parent.mkdir(exist_ok=True)
     lie(path)

@@ -123,7 +123,7 @@ def test_quarantine_and_sessions_are_left_alone(tmp_path):
     assert (tmp_path / STORE / "sessions/s1/x.txt").exists()
 
 
-def pressed(root: Path, mb: float) -> Retention:
+def retention_short_of(root: Path, mb: float) -> Retention:
     return Retention(max_age_days=1_000, min_free_disk_mb=free_mb(root) + mb)
 
 
@@ -133,9 +133,9 @@ def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
         record_run(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)
     ]
     keep(tmp_path, entries(tmp_path)[-1])
-    cleaned = clean(tmp_path, pressed(tmp_path, 5), NOW)
+    cleaned = clean(tmp_path, retention_short_of(tmp_path, 5), NOW)
     while not cleaned.deleted:  # others have deleted more on this disk meanwhile, or written
-        cleaned = clean(tmp_path, pressed(tmp_path, 5), NOW)
+        cleaned = clean(tmp_path, retention_short_of(tmp_path, 5), NOW)
     assert cleaned.deleted in {tuple(runs[1:2]), tuple(runs[1:3])}
     assert cleaned.freed_mb > 8.9 * len(cleaned.deleted)
     assert runs[0] in ids(tmp_path)
@@ -144,7 +144,7 @@ def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
 def test_a_full_disk_takes_nothing_of_the_last_hour(tmp_path):
     record_run(tmp_path, NOW - timedelta(minutes=90))
     recent_run = record_run(tmp_path, NOW - timedelta(minutes=30))
-    clean(tmp_path, pressed(tmp_path, 1e9), NOW)
+    clean(tmp_path, retention_short_of(tmp_path, 1e9), NOW)
     assert ids(tmp_path) == [recent_run]
 
 
@@ -234,13 +234,13 @@ _WRITER = """
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from recorded import Kind, recorded
+from recorded import Kind, record_run
 root, who = Path(sys.argv[1]), int(sys.argv[2])
 for number in range(12):
     old = number % 2 == 0
     at = datetime.now(UTC) - timedelta(days=60 if old else 0)
     key = f"{number % 3:040x}"
-    print("old" if old else "new", recorded(root, at, Kind(key=key, contents=(b"shared", b"of %d" % (number % 4)))))
+    print("old" if old else "new", record_run(root, at, Kind(key=key, contents=(b"shared", b"of %d" % (number % 4)))))
 """
 
 _CLEANER = """

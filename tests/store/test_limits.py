@@ -27,7 +27,7 @@ from bundle_words import (
     verify_bundles,
 )
 from msgspec.structs import replace
-from test_verify import NOW, sealed
+from test_verify import NOW, seal_review
 
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
@@ -149,7 +149,7 @@ def test_too_many_values_are_counted_before_they_are_made_and_what_stands_in_a_t
 
 @pytest.mark.slow
 def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> None:
-    run = sealed(store)
+    run = seal_review(store)
     place = run.directory / "summary.json"
     fields = {
         name: value for name, value in json.loads(place.read_bytes()).items() if name != "findings"
@@ -182,7 +182,7 @@ def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> Non
 def test_of_a_run_with_thousands_of_problems_the_first_are_named(
     store: Store, tmp_path: Path
 ) -> None:
-    place = sealed(store, "q").directory / "summary.json"
+    place = seal_review(store, "q").directory / "summary.json"
     document = json.loads(place.read_bytes())
     missing = MAX_PROBLEMS + 1234
     document["digests"] |= {
@@ -220,7 +220,7 @@ def test_a_hook_of_too_many_values_is_left_out_and_said(store: Store, tmp_path: 
 def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(
     store: Store, tmp_path: Path
 ) -> None:
-    sealed(store)
+    seal_review(store)
     wrong: Any = "yesterday"
     for limits in (
         {"max_age_days": -1},
@@ -251,7 +251,7 @@ def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(
 
 
 def test_a_store_is_named_by_a_path_or_by_text(store: Store, tmp_path: Path) -> None:
-    run = sealed(store)
+    run = seal_review(store)
     assert [entry.run_id for entry in find_bundles(str(tmp_path))] == [run.run_id]
     assert clean_bundles(str(tmp_path), now=datetime(2027, 1, 1, tzinfo=UTC)).deleted == (
         run.run_id,
@@ -267,7 +267,7 @@ def test_a_place_that_is_no_folder_is_a_storage_error() -> None:
 
 
 def test_a_remark_that_is_no_text_is_a_usage_error(store: Store) -> None:
-    result = read_bundle(sealed(store).directory, redact=OneSecretRedactor())
+    result = read_bundle(seal_review(store).directory, redact=OneSecretRedactor())
     none: Any = None
     for message, type in ((5, "notice"), ("x", none)):
         with pytest.raises(UsageError, match="are texts"):

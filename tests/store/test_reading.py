@@ -26,7 +26,7 @@ from vibe_gate.store.run_recorder import RunRecorder
 from vibe_gate.store.store import Store, open_store
 
 
-def sealed(store: Store) -> RunRecorder:
+def seal_review(store: Store) -> RunRecorder:
     run = store.begin(KEY, START, {})
     record_a_review(run)
     run.seal(summary_of(run))
@@ -43,7 +43,7 @@ def test_nothing_means_the_newest_by_recorded_time_not_by_mtime(tmp_path: Path) 
 
 
 def test_any_changed_missing_or_added_log_is_named(store: Store) -> None:
-    run = sealed(store)
+    run = seal_review(store)
     names = list(json.loads((run.directory / "summary.json").read_bytes())["digests"])
     assert len(names) == 9
     names.remove("graph.json")  # made again from events.ndjson
@@ -72,7 +72,7 @@ def test_any_changed_missing_or_added_log_is_named(store: Store) -> None:
     ],
 )  # fmt: skip
 def test_a_summary_that_is_none_of_ours_is_an_integrity_error(store: Store, text: bytes) -> None:
-    run = sealed(store)
+    run = seal_review(store)
     (run.directory / "summary.json").write_bytes(text)
     with pytest.raises(IntegrityError, match=r"summary\.json|\.\./\.\./x"):
         read_summary(run.directory)
@@ -118,7 +118,7 @@ def test_an_event_that_the_graph_could_not_read_is_an_integrity_error(
 
 
 def test_a_run_that_is_gone_is_a_storage_error(store: Store, tmp_path: Path) -> None:
-    sealed(store)
+    seal_review(store)
     view = find_run(tmp_path)
     shutil.rmtree(view.directory)
     for read in (lambda: view.summary, lambda: list(view.events()), lambda: view.run_document):
@@ -160,7 +160,7 @@ def test_a_linked_key_is_refused(store: Store, tmp_path: Path) -> None:
     "name", ["notes.txt", "nodes/notes.txt", "files/notes.txt", "other/run.json"]
 )
 def test_a_file_that_no_bundle_has_is_an_integrity_error(store: Store, name: str) -> None:
-    run = sealed(store)
+    run = seal_review(store)
     (run.directory / name).parent.mkdir(exist_ok=True)
     (run.directory / name).write_text("added")
     with pytest.raises(IntegrityError, match="no bundle has a file of that name"):

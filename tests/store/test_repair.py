@@ -19,7 +19,7 @@ from bundle_words import (
     tree,
     verify_bundles,
 )
-from test_verify import NOW, content_of, place, sealed
+from test_verify import NOW, content_of, place, seal_review
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Repaired
@@ -34,7 +34,7 @@ QUARANTINE = f".vibe-artifacts/quarantine/{LATER:%Y%m%dT%H%M%S}678Z"
 
 @pytest.fixture
 def run(store: Store) -> RunRecorder:
-    return sealed(store)
+    return seal_review(store)
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +103,7 @@ def test_temporary_files_go_to_quarantine_and_the_run_stays(
 def test_only_the_runs_that_are_named_are_repaired(
     tmp_path: Path, store: Store, run: RunRecorder
 ) -> None:
-    other = sealed(store, "q")
+    other = seal_review(store, "q")
     for recorder in (run, other):
         (recorder.directory / ".tmp-1").write_text("half")
     repair_bundles(tmp_path, Provenance(LATER), [find_run(tmp_path, run.run_id)])

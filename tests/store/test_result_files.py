@@ -300,7 +300,7 @@ def ids_of(calls: tuple[CapturedCall, ...]) -> list[str]:
     return [call.tool_use_id for call in calls]
 
 
-def stored(result: RunResult) -> Path:
+def stored_content(result: RunResult) -> Path:
     (path,) = (result.bundle_dir.parents[2] / "files").glob("*/*")
     return path
 
@@ -328,7 +328,7 @@ def test_a_patch_in_no_known_form_is_a_usage_error(store: Store, form: Any) -> N
 )
 def test_a_damaged_gzip_is_an_integrity_error(store: Store, damage) -> None:
     result = turn_with(store, None, b"line\n" * 4000)
-    path = stored(result)
+    path = stored_content(result)
     replace(path, damage(path.read_bytes()))
     (file,) = result.files.changed()
     assert file.after is not None

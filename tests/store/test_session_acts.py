@@ -51,7 +51,7 @@ def gemini_ran(line: str, content: str) -> dict[str, Any]:
     }
 
 
-def framed(rows: str) -> str:
+def frame_context(rows: str) -> str:
     return f"<untrusted_context>\n{rows}\nProcess Group PGID: 77\n</untrusted_context>"
 
 
@@ -82,12 +82,12 @@ def test_claude_code_tells_how_a_command_ended(tmp_path, event, status):
 @pytest.mark.parametrize(
     ("content", "status"),
     [
-        (framed("Output: ok"), 0),
-        (framed("Output: bad\nExit Code: 3"), 3),
-        (framed("Output: Exit Code: 3\nmore"), 0),
-        (framed("Output: (empty)\nSignal: 9"), None),
-        (framed("Output: (empty)\nError: spawn"), None),
-        (framed("Output: ok\nExit Code: 4\nBackground PIDs: 1, 2"), 4),
+        (frame_context("Output: ok"), 0),
+        (frame_context("Output: bad\nExit Code: 3"), 3),
+        (frame_context("Output: Exit Code: 3\nmore"), 0),
+        (frame_context("Output: (empty)\nSignal: 9"), None),
+        (frame_context("Output: (empty)\nError: spawn"), None),
+        (frame_context("Output: ok\nExit Code: 4\nBackground PIDs: 1, 2"), 4),
         ("<untrusted_context>\nCommand was cancelled by user before it could complete.", None),
         ("Output: ok", None),
     ],

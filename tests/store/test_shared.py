@@ -222,7 +222,7 @@ def test_labels_of_a_team_are_the_newest_of_each_finding_until_they_are_taken_ba
 # Runs
 
 
-def uploaded(machine: Machine, root: Path) -> None:
+def upload_runs(machine: Machine, root: Path) -> None:
     bundles = Bundles(root, Provenance(NOW))
     shared = machine().runs(root, bundles.provenance)
     assert all(shared.upload(entry) for entry in bundles.find())
@@ -239,7 +239,7 @@ def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(
         START + timedelta(minutes=1),
         Kind(outcome="fail", rubrics=[f"r-{n}" for n in range(200)]),
     )
-    uploaded(machine, tmp_path / "a")
+    upload_runs(machine, tmp_path / "a")
     shared_runs = machine().runs(tmp_path / "fetched", Provenance(NOW))
     local_runs = Bundles(tmp_path / "a", Provenance(NOW)).find()
     assert [(entry.run_id, entry.rubrics) for entry in shared_runs.find()] == [
@@ -280,8 +280,8 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     for minute, name in enumerate(("a", "b", "c", "d")):
         record_run(tmp_path / name, START + timedelta(minutes=minute))
     for name in ("a", "b", "d"):
-        uploaded(machine, tmp_path / name)
-    uploaded(lambda: machine("another secret, as long"), tmp_path / "c")
+        upload_runs(machine, tmp_path / name)
+    upload_runs(lambda: machine("another secret, as long"), tmp_path / "c")
     first, second, _, fourth = objects(folder, "runs")
     first.write_bytes(second.read_bytes())  # altered
     renamed = second.name.replace(second.name[:8], "0" * 8)
@@ -316,7 +316,7 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
 ) -> None:
     for minute, name in enumerate(("a", "b")):
         record_run(tmp_path / name, START + timedelta(minutes=minute))
-        uploaded(machine, tmp_path / name)
+        upload_runs(machine, tmp_path / name)
     altered, genuine = objects(folder, "runs")
     altered.write_bytes(b"junk")
     place = folder / "runs" / genuine.relative_to(folder / "runs").parts[0]
@@ -381,8 +381,8 @@ def test_clean_deletes_old_runs_answers_and_claims_and_leaves_what_is_foreign(
 ) -> None:
     record_run(tmp_path / "a", START)
     record_run(tmp_path / "b", START)
-    uploaded(machine, tmp_path / "a")
-    uploaded(lambda: machine("another secret, as long"), tmp_path / "b")
+    upload_runs(machine, tmp_path / "a")
+    upload_runs(lambda: machine("another secret, as long"), tmp_path / "b")
     writer = machine(at=datetime.now(UTC))
     writer.put("q", ANSWER, NOW.timestamp())
     writer.claim(["q"], 300)

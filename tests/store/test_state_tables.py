@@ -130,7 +130,7 @@ def test_records_of_hooks_are_found_by_each_object_that_they_name(state: CloneSt
     assert state.hook_records.find_records("") == []
 
 
-def marked(state: CloneState, name: str, text: str, written_at: float) -> Path:
+def write_mark(state: CloneState, name: str, text: str, written_at: float) -> Path:
     folder = Path(state.folder) / "unrecorded"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
@@ -143,9 +143,9 @@ def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_re
     state: CloneState,
 ) -> None:
     assert state.hook_records.marks() == []
-    late = marked(state, f"amend.{OLD}.{COMMIT}", "CLAUDECODE\n", 1_700_000_002)
-    marked(state, f"rebase.{COMMIT}.{TREE}", "", 1_700_000_001)
-    marked(state, "something else", "", 1_700_000_000)
+    late = write_mark(state, f"amend.{OLD}.{COMMIT}", "CLAUDECODE\n", 1_700_000_002)
+    write_mark(state, f"rebase.{COMMIT}.{TREE}", "", 1_700_000_001)
+    write_mark(state, "something else", "", 1_700_000_000)
     first, second = state.hook_records.marks()
     assert (first.command, first.old, first.new, first.ts) == (
         "rebase",
@@ -165,7 +165,7 @@ def test_marks_of_hooks_in_sh_are_read_oldest_first_and_deleted_when_they_are_re
 
 
 def test_a_mark_that_is_a_link_or_no_file_is_none(state: CloneState, tmp_path: Path) -> None:
-    mark = marked(state, "elsewhere", "CLAUDECODE\n", 0)
+    mark = write_mark(state, "elsewhere", "CLAUDECODE\n", 0)
     (mark.parent / f"amend.{OLD}.{COMMIT}").symlink_to(mark)
     (mark.parent / f"rebase.{OLD}.{COMMIT}").mkdir()
     assert state.hook_records.marks() == []

@@ -38,10 +38,10 @@ TURN = "nodes/judge-quality/turn-001"
 @pytest.fixture
 def run(store: Store) -> RunRecorder:
     """A sealed run."""
-    return sealed(store)
+    return seal_review(store)
 
 
-def sealed(store: Store, prompt: str = "p") -> RunRecorder:
+def seal_review(store: Store, prompt: str = "p") -> RunRecorder:
     run = store.begin(KEY, START, {"prompt": prompt})
     record_a_review(run)
     run.seal(summary_of(run))
@@ -88,7 +88,7 @@ def test_a_running_run_and_an_incomplete_one_are_not_corrupt(tmp_path: Path, sto
     running.close()
 
 
-def damaged(path: Path, change: Callable[[bytes], bytes]) -> None:
+def damage_file(path: Path, change: Callable[[bytes], bytes]) -> None:
     data = change(path.read_bytes())
     path.unlink()
     path.write_bytes(data)
@@ -101,7 +101,7 @@ def damaged(path: Path, change: Callable[[bytes], bytes]) -> None:
 def test_a_sealed_file_that_was_changed_removed_or_swapped_is_told(
     tmp_path: Path, run: RunRecorder, name: str
 ) -> None:
-    damaged(run.directory / name, lambda data: data + b" \n")
+    damage_file(run.directory / name, lambda data: data + b" \n")
     assert ("corrupt", "digest", place(name, run)) in list_flaws(tmp_path)
     (run.directory / name).unlink()
     assert ("corrupt", "digest", place(name, run)) in list_flaws(tmp_path)
@@ -110,8 +110,8 @@ def test_a_sealed_file_that_was_changed_removed_or_swapped_is_told(
 
 
 def test_every_flaw_is_told_in_one_go(tmp_path: Path, store: Store, run: RunRecorder) -> None:
-    other = sealed(store, "q")
-    damaged(run.directory / "graph.json", lambda data: data.replace(b"DONE", b"IDLE"))
+    other = seal_review(store, "q")
+    damage_file(run.directory / "graph.json", lambda data: data.replace(b"DONE", b"IDLE"))
     (other.directory / "summary.json").write_bytes(b'{"schema": 1, "schema": 1}')
     shutil.rmtree(other.directory / TURN)
     os.mkfifo(run.directory / "files/after/pipe")
@@ -209,7 +209,7 @@ def test_annotations_come_after_the_seal_and_break_nothing(
 
 def test_verifying_changes_nothing(tmp_path: Path, store: Store, run: RunRecorder) -> None:
     left_off(store)
-    damaged(run.directory / "run.json", lambda data: data + b" ")
+    damage_file(run.directory / "run.json", lambda data: data + b" ")
     before = tree(tmp_path)
     verify_bundles(tmp_path, NOW)
     assert tree(tmp_path) == before
@@ -218,7 +218,7 @@ def test_verifying_changes_nothing(tmp_path: Path, store: Store, run: RunRecorde
 def test_foreign_runs_are_told_apart_and_show_no_outcome(
     tmp_path: Path, store: Store, run: RunRecorder
 ) -> None:
-    newer = sealed(store, "forged")
+    newer = seal_review(store, "forged")
     clock = Clock()
     clock.now += timedelta(days=36500)
     later = open_store(tmp_path, OneSecretRedactor(), clock).begin(KEY, clock.now, {})

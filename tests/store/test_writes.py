@@ -25,13 +25,13 @@ NOW = datetime(2026, 11, 27, 11, tzinfo=UTC)
 GEMINI = "gemini.b10b9136-a66b-4d07-8973-abfc57582b76"
 
 
-def recorded(agent):
+def read_recorded(agent):
     return (
         (Path(__file__).parent / f"{agent}_events.ndjson").read_text(encoding="utf-8").splitlines()
     )
 
 
-RECORDED = recorded("gemini")
+RECORDED = read_recorded("gemini")
 """Hook events of Gemini CLI 0.61.0, driven by a scripted API: four writes, one that failed, a
 command, a read.
 """
@@ -58,7 +58,7 @@ def test_codexs_patches_name_every_file_that_they_write_and_the_text_of_a_new_on
     """Events of Codex 0.171.0, driven by a scripted API: one patch of two files, two calls that the
     guard refused.
     """
-    events = [CapturedEvent(NOW, json.loads(line), "codex") for line in recorded("codex")]
+    events = [CapturedEvent(NOW, json.loads(line), "codex") for line in read_recorded("codex")]
     assert [*filter(None, map(read_prompt, events))] == ["Rename x"]
     writes = [write for event in events for write in read_writes(event)]
     assert [(write.path, write.before, write.after) for write in writes] == [
