@@ -131,7 +131,7 @@ class Day:
                 session.write("work.py", text)
             asked_before = len(self.model.script.requests)
             began_at = time.perf_counter()
-            answer = session.stop(again=again)
+            answer = session.stop(after_block=again)
             kind = "with edits" if text else "without edits"
             self.stop_ms[kind].append((time.perf_counter() - began_at) * 1000)
             self.count("stop", asked_before)
