@@ -236,9 +236,10 @@ class _FactFinder:
         yield f"test files of this change: {list_names(changed_tests, MAX_LISTED) or 'none'}"
         folders: dict[str, None] = {}
         for path in self._tree.list(""):
-            if is_test(path) and not is_case(path):
-                folders[paths.quote(path.rpartition("/")[0] or ".")] = None
-        place = f"in {list_names(folders, MAX_LISTED)}" if folders else "none"
+            folder = path.rpartition("/")[0] or "."
+            if folder not in folders and is_test(path) and not is_case(path):
+                folders[folder] = None
+        place = f"in {_list_paths(folders)}" if folders else "none"
         yield f"test files in the tree, by their names and folders: {place}"
 
     def _facts_of_parameters_dropped(self, file: ChangedSource) -> Iterator[Fact]:
