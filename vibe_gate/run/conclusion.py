@@ -159,8 +159,8 @@ def conclude_run(
     # () of what only the workspace holds.
     changed_paths = paths_changed_since(repository, stages.model.wire, change)
     intact = not changed_paths and all(verdict.intact for verdict in verdicts.counting)
-    problem_text = ""
     outcome = _outcome_of(stages.graph, verdicts, reviewing=reviewing)
+    problem_text = ""
     if problem is not None:
         outcome, problem_text = problem
     if not intact:
@@ -171,14 +171,8 @@ def conclude_run(
         issuer = _issuer(stages, change, verdicts.counting, decided)
     summary = seal_run(decided, _waivers_of(verdicts.counting), issuer, run)
 
-    notes = [
-        problem_text,
-        *changed_note(changed_paths),
-        *_notes(stages, verdicts.counting),
-        *_round_notes(stages),
-        *_unsettled_notes(verdicts.stale, is_unasked=reviewing and not verdicts.counting),
-        *stages.model.notes(),
-    ]
+    notes = [problem_text, *changed_note(changed_paths)]
+    notes += _notes(stages, verdicts, reviewing=reviewing)
     if issuer is not None:
         notes += issuer.notes
     notes += [unshared_note, *store_notes(run)]
@@ -466,17 +460,21 @@ def _issuer(
     return make_issuer(verdicts[0], summary, stages.trees.own.repository, stages.run)
 
 
-def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
+def _notes(stages: Stages, verdicts: _Verdicts, *, reviewing: bool) -> Iterator[str]:
+    """What is said of the stages, of their verdicts, and of the model that they asked."""
     yield from stages.trees.own.repository.remarks
     for result in stages.graph.results:
         if result.reason:
             yield f"{result.node}: {result.reason}"
-    for verdict in verdicts:
+    for verdict in verdicts.counting:
         yield from notes_of_verdict(verdict, stages.run)
     yield unrecorded_note(stages.run)
     yield incomplete_capture_note(stages.run)
     yield from stages.setups.notes
     yield from stages.turns.notes
+    yield from _round_notes(stages)
+    yield from _unsettled_notes(verdicts.stale, is_unasked=reviewing and not verdicts.counting)
+    yield from stages.model.notes()
 
 
 def _round_notes(stages: Stages) -> Iterator[str]:
