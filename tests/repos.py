@@ -87,7 +87,7 @@ def gated(path: Path, environ: Mapping[str, str], gate: str = GATE, rubric: str 
 
 
 def swallowing(path: Path, environ: Mapping[str, str]) -> Repo:
-    """The same, and a second commit whose handler swallows the error."""
+    """A repository as `gated` makes it, with a second commit whose handler swallows the error."""
     repo = gated(path, environ)
     repo.write("src/load.py", SWALLOWS)
     repo.commit("Load robustly")

@@ -55,7 +55,7 @@ class Gated:
         self.first = self.commit("First")
 
     def at(self, path: Path) -> Gated:
-        """The same where another working tree or clone stands."""
+        """These commands for another working tree or clone, at `path`."""
         other = copy.copy(self)
         other.path = path
         return other

@@ -65,7 +65,7 @@ def second_look(
 
 
 def look_at(number: int, outcome: str, *evidence: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """What it says of the finding with that number."""
+    """What the answer of a second look says of the finding with that number."""
     answer = {"finding": number, "trace": "main -> load", "outcome": outcome, "stops": True}
     return {**answer, "evidence": list(evidence), **fields}
 

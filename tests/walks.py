@@ -38,5 +38,5 @@ async def await_review(
 def run_review(
     place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any
 ) -> Review:
-    """The same, where nothing else is to be done meanwhile."""
+    """Run a review in the repository at `place` and wait for it; arguments as of `await_review`."""
     return asyncio.run(await_review(place, environ, selection, **request))

@@ -146,6 +146,6 @@ async def conversing(session: AgentSession, notes: Notes) -> TurnResult:
 
 
 def hold(session: AgentSession) -> tuple[TurnResult, Notes]:
-    """As `conversing`, with what was noted."""
+    """Hold the whole session with the real CLI; its result, and the notes that were taken."""
     notes = Notes()
     return asyncio.run(conversing(session, notes)), notes

@@ -185,7 +185,7 @@ def shorten(lock: Path) -> None:
 
 
 def wheel(folder: Path, built: Path, extra_bytes: bytes = b"") -> Path:
-    """That package's wheel in this folder, with these bytes too many."""
+    """The wheel of the package that `shorten` leaves, in this folder, with these bytes appended."""
     folder.mkdir(parents=True, exist_ok=True)
     original = next((built / "vibe-gate-checks" / "wheels").glob("tomli_w-*.whl"))
     (folder / original.name).write_bytes(original.read_bytes() + extra_bytes)

@@ -84,7 +84,7 @@ class Hooked:
         return self.git("rev-parse", f"{revision}^{{tree}}")
 
     def judged_trees(self) -> set[str]:
-        """Trees that have a bundle here."""
+        """The ids of the trees that have a bundle in this repository."""
         folder = self.path / ".vibe-artifacts"
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return {name.removeprefix("tree-") for name in names if name.startswith("tree-")}

@@ -41,7 +41,7 @@ def install_hooks(repository: Hooked) -> Hooked:
 
 
 def install_started_hooks(repository: Hooked) -> Hooked:
-    """The same by a Python that was started: the hooks name the interpreter itself."""
+    """`install git` by a Python that was started: the hooks name the interpreter itself."""
     result = run_unforked(
         "install", "git", cwd=repository.path, environ=repository.environ | repository.more
     )

@@ -29,7 +29,7 @@ def changes_by_git(repo: Repo, *argv: str) -> list[tuple[str, str]]:
 
 
 def changes_by_review(repo: Repo, *argv: str) -> list[tuple[str, str]]:
-    """The same, as `vibe-gate review` says."""
+    """(change type, path) of every file, as `vibe-gate review` says."""
     review = vibe_gate("review", *argv, "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
     assert review.code in (0, 1, 4), review.err
     return sorted((file["change_type"], file["path"]) for file in review.json["change"]["files"])
