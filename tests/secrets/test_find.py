@@ -19,6 +19,7 @@ from samples import RULES, filled, lines, planted
 from vibe_gate import secrets
 from vibe_gate.secrets import find_secrets
 from vibe_gate.secrets.rules import Rule
+from vibe_gate.secrets.scan import longest_keywords
 
 V = "Zk39dkQ0" + "fkqP2mX7Aa"
 AROUND = [
@@ -304,3 +305,21 @@ def test_hostile_text_takes_no_more_than_linear_time(part: int, subtests: pytest
         with subtests.test(unit=unit):
             assert_linear(find_secrets, repeated(unit), 16_000)
             assert_linear(find_secrets, as_password(unit.strip() or "a"), 16_000)
+
+
+KEYWORDS = sorted({keyword for rule in RULES for keyword in rule.keywords})
+
+
+@given(st.lists(st.sampled_from(KEYWORDS) | st.text("s.A:_/'\" \n", max_size=3), max_size=12))
+def test_the_keywords_of_a_long_text_are_those_that_stand_in_it(parts):
+    text = "".join(parts)
+    keywords = "\n".join(longest_keywords(text))
+    assert [word for word in KEYWORDS if word in text and word not in keywords] == []
+
+
+@pytest.mark.parametrize("rule", KNOWN_FORMS, ids=[rule.kind for rule in KNOWN_FORMS])
+def test_a_secret_is_found_in_a_text_of_any_length(rule):
+    filler = "an ordinary line of words\n" * 3_000
+    text = filler + rule.positive + "\n"
+    kinds = [match.kind for match in find_secrets(rule.positive + "\n")]
+    assert [match.kind for match in find_secrets(text)] == kinds
