@@ -220,7 +220,7 @@ def make_sessions(folder: Path, environ: Mapping[str, str], size: int) -> None:
         path = folder / f"a{number}.py"
         text = f"value = {number}\n" * 20
         path.write_text(text)
-        session = f"session-{number}"
+        session = f"{number:08x}-0000-4000-8000-000000000000"
         keep_event(folder, session, "UserPromptSubmit", prompt=f"Write the value {number}.")
         written = {"file_path": str(path), "content": text}
         call = {"tool_name": "Write", "tool_input": written, "tool_use_id": f"toolu_{number}"}
