@@ -7,15 +7,13 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answers import answer_to, answers, fails, passes
-from command import vibe_gate
+from command import run_unforked, vibe_gate
 from fail_votes import looks_of
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from walks import LAST, await_review, run_review
@@ -362,20 +360,18 @@ def test_where_the_gate_names_no_store_nothing_of_it_is_loaded(
 ) -> None:
     repo = gated(tmp_path / "repo", environ)
     repo.commit("Change", **{"a.py": "1\n"})
-    script = "import sys; from vibe_gate.faces.cli import main; main()"
-    watched = f"import atexit, sys; atexit.register(lambda: print(sorted(m for m in sys.modules if {WORDS}))); {script}"
-    argv = [sys.executable, "-c", watched, "review", "--commit", "HEAD", "--no-judge", "--quiet"]
-    result = subprocess.run(
-        argv,
-        cwd=repo.path,
-        env=environ | {"VIBE_GATE_STORE_KEY": SECRET},
-        capture_output=True,
-        text=True,
-    )
-    assert result.stdout.splitlines()[-1] == "[]", result.stderr
+    argv = ("review", "--commit", "HEAD", "--no-judge", "--quiet")
+    variables = environ | {"VIBE_GATE_STORE_KEY": SECRET}
+    python = ("-X", "importtime")
+    result = run_unforked(*argv, cwd=repo.path, environ=variables, python=python)
+    assert result.code == 0, result.err
+    modules = {line.rpartition("|")[2].strip() for line in result.err.splitlines()}
+    assert "vibe_gate.store.run_recorder" in modules
+    assert [name for name in modules if any(word in name for word in STORE_WORDS)] == []
 
 
-WORDS = "'obstore' in m or 'store.shared' in m or 'store.coded' in m"
+STORE_WORDS = ("obstore", "store.shared", "store.coded")
+"""In the names of the modules that only a shared store needs."""
 
 
 @pytest.mark.slow  # eight commands, a process each
