@@ -181,6 +181,27 @@ def test_a_record_that_says_nothing_is_not_believed(
         assert export_into(repository, "HEAD", tmp_path).unchanged()
 
 
+def make_pipe(record: Path) -> None:
+    os.mkfifo(record)
+
+
+def make_large_file(record: Path) -> None:
+    record.touch()
+    os.truncate(record, 1 << 40)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("plant", [make_pipe, make_large_file])
+def test_what_stands_in_the_place_of_the_record_is_neither_waited_for_nor_read(
+    seeded: Bench, tmp_path: Path, plant: Callable[[Path], None]
+) -> None:
+    with seeded.open() as repository:
+        export_into(repository, "HEAD", tmp_path).unchanged()
+        (tmp_path / "tree").unlink()
+        plant(tmp_path / "tree")
+        assert export_into(repository, "HEAD", tmp_path).unchanged()
+
+
 def test_one_process_at_a_time_has_it(seeded: Bench) -> None:
     with seeded.open() as repository, seeded.open() as other:
         with repository.kept_export() as folder, other.kept_export() as nothing:

@@ -82,7 +82,16 @@ def test_readers_get_the_text_and_each_file_of_it_in_any_order(run: RunRecorder)
 
 @pytest.mark.parametrize(
     "data",
-    [gzip.compress(b"another\n", mtime=0), gzip.compress(PATCH, mtime=0)[:-9], b"no gzip", b""],
+    [
+        gzip.compress(b"another\n", mtime=0),
+        gzip.compress(PATCH, mtime=0)[:-9],
+        # Empty gzips cost who reads them, and no byte of the text.
+        gzip.compress(b"", mtime=0) + gzip.compress(PATCH, mtime=0),
+        gzip.compress(PATCH, mtime=0) + gzip.compress(b"", mtime=0),
+        gzip.compress(PATCH, mtime=0) + bytes(10),
+        b"no gzip",
+        b"",
+    ],
 )
 def test_a_gzip_that_was_altered_is_named(run: RunRecorder, tmp_path: Path, data: bytes) -> None:
     (run.directory / "change.patch.gz").write_bytes(data)

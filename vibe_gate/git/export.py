@@ -30,6 +30,7 @@ from vibe_gate.version import __version__
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path
 _CHUNK = 1 << 20
+_RECORD_BYTES = 1 << 10  # a tree's id and a version are less
 MAX_CONTENT = 1 << 20
 """Bytes of a file that are read back from an export."""
 
@@ -200,9 +201,12 @@ def _take_record(record: Path, destination: Path) -> str:
     """The tree that stands in the folder by the record, which is gone then; "" if it is not known,
     or if anything there was touched since.
     """
+    # Whatever else stands there, a pipe say, is no record, and is not waited for.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        recorded_tree, version = record.read_text("ascii").split()
-        recorded_ns = record.stat().st_ctime_ns
+        with open(os.open(record, flags), "rb") as file:
+            recorded_tree, version = file.read(_RECORD_BYTES).decode("ascii").split()
+            recorded_ns = os.fstat(file.fileno()).st_ctime_ns
         is_untouched = _newest_change_ns(destination) < recorded_ns
     except (OSError, ValueError):
         return ""

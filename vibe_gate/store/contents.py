@@ -31,6 +31,9 @@ GZIP_OVERHEAD = 1 << 14
 
 _PIECE = 1 << 16  # bytes of a content that are looked at together
 
+NOT_A_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading a gzip of `open_gzip` may raise, beside OSError."""
+
 _LEVEL = 6
 _GZIP = 31  # zlib's number for "gzip, largest window"
 
@@ -132,7 +135,7 @@ def open_content(folder: Folder, name: str, size: int | None = None) -> BinaryIO
             stream = open_gzip(stream)
         _require_content(stream, name, size)
         stream.seek(0)
-    except (EOFError, zlib.error) as error:
+    except NOT_A_GZIP as error:
         stream.close()
         raise ValueError("it cannot be unpacked") from error
     except BaseException:
@@ -157,19 +160,64 @@ def _require_content(stream: BinaryIO, name: str, expected_size: int | None) -> 
 
 
 def open_gzip(file: BinaryIO) -> BinaryIO:
-    """The unpacked bytes of a gzip, which closes `file` with itself."""
+    """The unpacked bytes of a gzip, which closes `file` with itself. Reading raises NOT_A_GZIP."""
     return io.BufferedReader(_PackedContent(file))
 
 
-class _PackedContent(gzip.GzipFile):
-    """The content of a gzip, which closes its file, too."""
+class _PackedContent(io.RawIOBase):
+    """The content of a gzip as `pack_content` writes it: one stream, with nothing behind it.
+
+    GzipFile reads the empty streams that may follow, too: millions of them in an archive of a few
+    kilobytes.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
-        super().__init__(fileobj=file, mode="rb")
         self._file = file
+        self._unpacker = zlib.decompressobj(_GZIP)
+        self._position = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever has a buffer
+        """The next bytes; 0 at the end. EOFError: it was cut; zlib.error; BadGzipFile."""
+        while not self._unpacker.eof:
+            packed = self._unpacker.unconsumed_tail or self._file.read(_PIECE)
+            piece = self._unpacker.decompress(packed, len(buffer))
+            if piece:
+                buffer[: len(piece)] = piece
+                self._position += len(piece)
+                return len(piece)
+            if not packed and not self._unpacker.eof:
+                raise EOFError("the gzip was cut")
+        if self._unpacker.unused_data or self._file.read(1):
+            raise gzip.BadGzipFile("something stands behind the gzip")
+        return 0
+
+    def seekable(self) -> bool:
+        """It is, by reading on, or again from the beginning."""
+        return True
+
+    def tell(self) -> int:
+        """How many bytes were read."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Read up to so many bytes from the beginning, if there are as many; where that is."""
+        if whence != io.SEEK_SET:
+            raise io.UnsupportedOperation("a gzip is read from its beginning")
+        if offset < self._position:
+            self._file.seek(0)
+            self._unpacker = zlib.decompressobj(_GZIP)
+            self._position = 0
+        while self._position < offset:
+            if not self.read(min(_PIECE, offset - self._position)):
+                break
+        return self._position
 
     def close(self) -> None:
-        """Close both."""
+        """Close the file, too."""
         super().close()
         self._file.close()
 

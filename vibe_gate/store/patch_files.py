@@ -6,14 +6,12 @@ Whoever asks for `change.patch` gets its text, however it is stored. Digests are
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from vibe_gate.store.bundle_names import PACKED, is_packed_patch
-from vibe_gate.store.contents import open_gzip, pack_content
+from vibe_gate.store.contents import NOT_A_GZIP, open_gzip, pack_content
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.ndjson_log import split_lines
 
@@ -27,9 +25,6 @@ bundle unpacks so much of it in a second. A larger patch is as large on the disk
 
 MAX_PATCH_TEXT = 2 << 30
 """Bytes of a patch that stands plain: it is in memory as a whole when a section of it is shown."""
-
-NOT_A_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
-"""What reading a stream of `open_patch` may raise, beside OSError."""
 
 _PIECE = 1 << 20
 

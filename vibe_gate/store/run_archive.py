@@ -30,6 +30,7 @@ from vibe_gate.store.bundle_seal import digest_file
 from vibe_gate.store.contents import (
     COMPRESS_ABOVE,
     GZIP_OVERHEAD,
+    NOT_A_GZIP,
     make_gzip_packer,
     open_gzip,
     read_content,
@@ -43,7 +44,7 @@ from vibe_gate.store.folder import (
     write_all,
 )
 from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, read_lines
-from vibe_gate.store.patch_files import NOT_A_GZIP, is_patch_packed
+from vibe_gate.store.patch_files import is_patch_packed
 from vibe_gate.store.store_audit import Audit, verify_store
 from vibe_gate.store.store_folder import open_store_folder, store_folder
 
