@@ -17,6 +17,7 @@ from vibe_gate.git import open_repository
 from vibe_gate.run.line_origins import line_origins
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
+from vibe_gate.store.captured_writes import WritingSessions
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
 
@@ -122,7 +123,9 @@ class History:
     def origins(self, path: str, revision: str = "HEAD", lines=()):
         self.fold()
         with open_repository(self.repo.path, read_environment(self.repo.environ)) as repository:
-            return line_origins(repository, [self.repo.path], revision, path, lines)
+            return line_origins(
+                repository, WritingSessions([self.repo.path]), revision, path, lines
+            )
 
     def authors_of_lines(self, path: str, revision: str = "HEAD") -> list[str]:
         """For each line the id of the session that wrote it, "person", or "unknown"."""

@@ -30,6 +30,7 @@ from vibe_gate.run.line_origins import MAX_FILES, line_origins
 from vibe_gate.store import captures
 from vibe_gate.store.captured_heads import first_prompt_line
 from vibe_gate.store.captured_turns import CapturedPrompt, prompts_of
+from vibe_gate.store.captured_writes import WritingSessions
 from vibe_gate.store.run_result import RunResult
 
 
@@ -122,13 +123,17 @@ class LineAuthors:
         with suppress(GateError):
             base = self._change.base_commit
             return line_origins(
-                self._repository, self._roots, self._revision, paths.unquote(path), lines, base
+                self._repository, self._sessions, self._revision, paths.unquote(path), lines, base
             )
         return ()
 
     @cached_property
     def _roots(self) -> tuple[Path, ...]:
         return self._repository.capture_roots()
+
+    @cached_property
+    def _sessions(self) -> WritingSessions:
+        return WritingSessions(self._roots)
 
     @property
     def _has_witnesses(self) -> bool:

@@ -8,12 +8,11 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version
 from vibe_gate.store.applied_writes import applied_writes
-from vibe_gate.store.captured_writes import CapturedWrites, writes_in
+from vibe_gate.store.captured_writes import CapturedWrites, WritingSessions
 from vibe_gate.store.clone_state import CloneState
 from vibe_gate.store.stored_writes import DigestedLines, LineDigests
 
@@ -27,18 +26,16 @@ everywhere.
 
 
 class AgentWrites:
-    """The writes of a file that has had these names in the repository, out of the stores of these
-    working trees.
-    """
+    """The writes of a file that has had these names in the repository."""
 
     def __init__(
         self,
-        roots: Sequence[Path],
+        captured_sessions: WritingSessions,
         state: CloneState,
         digests: LineDigests,
         names: Collection[str],
     ) -> None:
-        self._roots = roots
+        self._captured_sessions = captured_sessions
         self._state = state
         self._digests = digests
         self._names = set(names)
@@ -47,7 +44,7 @@ class AgentWrites:
     @cached_property
     def sessions(self) -> tuple[CapturedWrites, ...]:
         """Every captured session, with what it wrote to paths of such a name."""
-        return writes_in(self._roots, self._digests, self._has_such_name)
+        return self._captured_sessions.writes_to(self._has_such_name, self._digests)
 
     @cached_property
     def applied(self) -> tuple[CapturedWrites, ...]:
@@ -102,7 +99,7 @@ class AgentWrites:
     def _root_paths(self) -> list[str]:
         """The working trees as they are named, and without links; the longest path first."""
         root_paths: set[str] = set()
-        for root in self._roots:
+        for root in self._captured_sessions.roots:
             root_paths |= {os.fspath(root), os.path.realpath(root)}
         return sorted(root_paths, key=len, reverse=True)
 
@@ -138,7 +135,9 @@ class AgentWrites:
         for path in self._all_chains:
             if not self._possible_names(path).isdisjoint(self._names):
                 paths_of_file.add(path)
-        sessions = writes_in(self._roots, self._digests, lambda path: path not in paths_of_file)
+        sessions = self._captured_sessions.writes_to(
+            lambda path: path not in paths_of_file, self._digests
+        )
         writes_by_path = _writes_by_path(sessions)
         return {
             path: writes for path, writes in writes_by_path.items() if self._possible_names(path)

@@ -9,8 +9,7 @@ A line is an agent's only if a write brought it and it is matched to that write 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import BlamedLine, LineOrigin
@@ -23,7 +22,7 @@ from vibe_gate.run.agent_writes import AgentWrites
 from vibe_gate.run.file_texts import FileTexts
 from vibe_gate.run.line_authors import AuthorLookup
 from vibe_gate.run.line_sources import AskedFile, LineSources, spans_of
-from vibe_gate.store.captured_writes import line_digests_of
+from vibe_gate.store.captured_writes import WritingSessions, line_digests_of
 from vibe_gate.store.clone_state import open_state
 
 MAX_FILES = 300
@@ -37,7 +36,7 @@ _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 def line_origins(
     repository: Repository,
-    roots: Iterable[Path],
+    sessions: WritingSessions,
     revision: str,
     path: str,
     lines: Sequence[int] = (),
@@ -47,12 +46,11 @@ def line_origins(
 ) -> tuple[LineOrigin, ...]:
     """Who wrote the lines (from 1; all if there are none) of a file, in order.
 
-    `roots` are the working trees whose stores may keep captured sessions. `revision`: "" for the
-    working tree, or what git takes for a commit, or the id of a tree, which was made on the commit
-    `base` (HEAD if ""). `claims`: of a line that no captured write brought, what an Agent Trace
-    record of its commit says. UsageError: no such file or line, a binary file. RevisionError.
+    `revision`: "" for the working tree, or what git takes for a commit, or the id of a tree, which
+    was made on the commit `base` (HEAD if ""). `claims`: of a line that no captured write brought,
+    what an Agent Trace record of its commit says. UsageError: no such file or line, a binary file.
+    RevisionError.
     """
-    roots = tuple(roots)
     file = _file_to_blame(repository, revision, path, base)
     with open_state(repository.common_dir) as state:
         digests = line_digests_of(state)
@@ -67,12 +65,12 @@ def line_origins(
         if not text.lines:
             return ()
         rows = repository.blamed(file.commit, path, spans_of(lines))
-        writes = AgentWrites(roots, state, digests, {path, *_names_in_history(rows)})
+        writes = AgentWrites(sessions, state, digests, {path, *_names_in_history(rows)})
         authorship = Authorship(repository, {}, state)
         sources = LineSources(repository, state, authorship, digests, texts, writes, file, rows)
         source_by_line = sources.find_sources()
         traces = Traces(repository) if claims else None
-        authors = AuthorLookup(repository, roots, authorship, traces, writes, file)
+        authors = AuthorLookup(repository, sessions.roots, authorship, traces, writes, file)
         return tuple(authors.name_author(row, source_by_line[row.line]) for row in rows)
 
 

@@ -45,6 +45,7 @@ from vibe_gate.run.line_sources import spans_of
 from vibe_gate.run.run_bundle import world_around
 from vibe_gate.store import captures
 from vibe_gate.store.captured_turns import CapturedModel, models_of
+from vibe_gate.store.captured_writes import WritingSessions
 from vibe_gate.version import __version__
 
 _IDS = uuid.UUID("0f2f3b3c-6a0e-5d0c-9d6e-3f6f6c7c1a51")
@@ -59,10 +60,10 @@ class _Conversation(Struct, frozen=True):
 
 
 class _SessionModels:
-    """The captured sessions in the stores of these working trees, each read once."""
+    """The models of captured sessions, each read once."""
 
-    def __init__(self, roots: Iterable[Path]) -> None:
-        self.roots = tuple(roots)
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = roots
         self._models: dict[str, tuple[CapturedModel, ...]] = {}
 
     def conversation_of(self, origin: LineOrigin) -> _Conversation:
@@ -70,7 +71,7 @@ class _SessionModels:
         before.
         """
         if origin.session not in self._models:
-            self._models[origin.session] = models_of(self.roots, origin.session)
+            self._models[origin.session] = models_of(self._roots, origin.session)
         model = ""
         for captured_model in self._models[origin.session]:
             if iso(captured_model.at) <= origin.at:
@@ -86,16 +87,17 @@ def make_trace_records(
 
     `roots` are the working trees whose stores may keep captured sessions.
     """
-    sessions = _SessionModels(roots)
+    sessions = WritingSessions(roots)
+    models = _SessionModels(sessions.roots)
     commits_with_lines = [commit for commit in commits if not _is_clean_merge(repository, commit)]
     for commit, change in repository.changes_of(commits_with_lines).items():
         files: list[TracedFile] = []
         origins: list[LineOrigin] = []
         for file in change.files:
-            file_origins = _captured_origins(repository, sessions.roots, commit, file)
+            file_origins = _captured_origins(repository, sessions, commit, file)
             if file_origins:
                 contents = lines(repository.tree(commit).read(file.path) or b"")
-                files.append(_traced_file(file.path, file_origins, contents, sessions))
+                files.append(_traced_file(file.path, file_origins, contents, models))
                 origins += file_origins
         if files:
             yield _record(commit, files, origins)
@@ -161,7 +163,7 @@ def _is_clean_merge(repository: Repository, commit: str) -> bool:
 
 
 def _captured_origins(
-    repository: Repository, roots: tuple[Path, ...], commit: str, file: FileDiff
+    repository: Repository, sessions: WritingSessions, commit: str, file: FileDiff
 ) -> list[LineOrigin]:
     """Of the lines that the commit brought into a file, those that a captured session wrote."""
     if file.after is None or file.after.mode not in (REGULAR_MODE, EXECUTABLE_MODE):
@@ -170,7 +172,7 @@ def _captured_origins(
     if not new_numbers:
         return []
     try:
-        origins = line_origins(repository, roots, commit, file.path, new_numbers, claims=False)
+        origins = line_origins(repository, sessions, commit, file.path, new_numbers, claims=False)
     except UsageError:  # what it calls binary has no lines
         return []
     # What other tools claim is not passed on.
@@ -190,12 +192,12 @@ def _added_numbers(file: FileDiff) -> list[int]:
 
 
 def _traced_file(
-    path: str, origins: Sequence[LineOrigin], contents: Sequence[bytes], sessions: _SessionModels
+    path: str, origins: Sequence[LineOrigin], contents: Sequence[bytes], models: _SessionModels
 ) -> TracedFile:
     """The file of a record; `contents` are its lines."""
     numbers_by_conversation: dict[_Conversation, list[int]] = {}
     for origin in origins:
-        conversation = sessions.conversation_of(origin)
+        conversation = models.conversation_of(origin)
         numbers_by_conversation.setdefault(conversation, []).append(origin.line)
     traced = [
         _traced_conversation(conversation, numbers, contents)

@@ -6,7 +6,9 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,40 +51,82 @@ def line_digests_of(state: CloneState) -> LineDigests:
     return LineDigests(state.line_key.read() or os.urandom(32))
 
 
-def writes_in(
-    roots: Iterable[Path], digests: LineDigests, is_wanted: Callable[[str], bool]
-) -> tuple[CapturedWrites, ...]:
-    """What every captured session in the stores of these working trees wrote to paths that are
-    wanted.
+class _SessionPlace(NamedTuple):
+    """Where a captured session stands."""
 
-    Sessions that wrote none of them are there, too. What cannot be read is left out, or has no
-    states.
+    root: Path
+    name: str
+    """Of its folder."""
+
+
+class _RememberedSession(Struct, frozen=True):
+    """What is remembered of a session that was read."""
+
+    paths: frozenset[str]
+    """To which it wrote."""
+    without_writes: CapturedWrites
+
+
+class WritingSessions:
+    """The captured sessions in the stores of these working trees.
+
+    To which paths each of them wrote is remembered: who asks for many files reads a session again
+    only for its own.
     """
-    sessions = []
-    for root in roots:
-        with contextlib.suppress(OSError, ValueError):
-            captures_folder = Folder.at(root).below(CAPTURES_FOLDER)
-            for name in captures_folder.folders():
-                with contextlib.suppress(OSError, ValueError):
-                    place = captures_folder.folder(name)
-                    sessions.append(_of_session(place, read_meta(place), digests, is_wanted))
-    return tuple(sessions)
 
+    def __init__(self, roots: Iterable[Path]) -> None:
+        self.roots = tuple(roots)
+        self._remembered: dict[_SessionPlace, _RememberedSession] = {}
 
-def _of_session(
-    folder: Folder, meta: CaptureMeta, digests: LineDigests, is_wanted: Callable[[str], bool]
-) -> CapturedWrites:
-    reader = WriteReader(digests.id)
-    rows = [reader.write(line) for line in read_finished_lines(folder, WRITES, meta.writes_bytes)]
-    writes = [write for write in rows if write is not None and is_wanted(write.path)]
-    return CapturedWrites(
-        agent_of(meta.session_id),
-        meta.session_id,
-        meta.started_at,
-        tuple(_without_later_settling(writes)),
-        damaged=rows.count(None),
-        cwd=_began_in(folder, meta),
-    )
+    def writes_to(
+        self, is_wanted: Callable[[str], bool], digests: LineDigests
+    ) -> tuple[CapturedWrites, ...]:
+        """What every session wrote to paths that are wanted.
+
+        Sessions that wrote none of them are there, too. What cannot be read is left out, or has no
+        states.
+        """
+        sessions = []
+        for place in self._places:
+            with contextlib.suppress(OSError, ValueError):
+                sessions.append(self._writes_of(place, is_wanted, digests))
+        return tuple(sessions)
+
+    @cached_property
+    def _places(self) -> list[_SessionPlace]:
+        places: list[_SessionPlace] = []
+        for root in self.roots:
+            with contextlib.suppress(OSError, ValueError):
+                folder = Folder.at(root).below(CAPTURES_FOLDER)
+                places += [_SessionPlace(root, name) for name in folder.folders()]
+        return places
+
+    def _writes_of(
+        self, place: _SessionPlace, is_wanted: Callable[[str], bool], digests: LineDigests
+    ) -> CapturedWrites:
+        remembered = self._remembered.get(place)
+        if remembered is not None and not any(is_wanted(path) for path in remembered.paths):
+            return remembered.without_writes
+        folder = Folder.at(place.root).below(CAPTURES_FOLDER).folder(place.name)
+        meta = read_meta(folder)
+        reader = WriteReader(digests.id)
+        rows = [
+            reader.write(line) for line in read_finished_lines(folder, WRITES, meta.writes_bytes)
+        ]
+        writes = [write for write in rows if write is not None]
+        session = CapturedWrites(
+            agent_of(meta.session_id),
+            meta.session_id,
+            meta.started_at,
+            (),
+            damaged=rows.count(None),
+            cwd=_began_in(folder, meta),
+        )
+        self._remembered[place] = _RememberedSession(
+            frozenset(write.path for write in writes), session
+        )
+        wanted_writes = [write for write in writes if is_wanted(write.path)]
+        return replace(session, writes=tuple(_without_later_settling(wanted_writes)))
 
 
 def _began_in(place: Folder, meta: CaptureMeta) -> str:

@@ -29,6 +29,7 @@ from vibe_gate.run.line_origins import WORKING_TREE, line_origins
 from vibe_gate.run.run_bundle import world_around
 from vibe_gate.store import captures
 from vibe_gate.store.captured_heads import has_captured_sessions
+from vibe_gate.store.captured_writes import WritingSessions
 
 _LINES = re.compile(r"(?s)(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
 
@@ -57,7 +58,7 @@ def _run(arguments: BlameArguments) -> int:
         with world_around(repository, now).state as state:
             unread = catch_up(repository, world_around(repository, now, state))
         roots = repository.capture_roots()
-        origins = line_origins(repository, roots, revision, path, arguments.lines)
+        origins = line_origins(repository, WritingSessions(roots), revision, path, arguments.lines)
         commits = {origin.commit for origin in origins if origin.commit and origin.by != "agent"}
         authors = {commit: repository.commit(commit).author for commit in commits}
     if unread:

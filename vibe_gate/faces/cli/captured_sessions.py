@@ -35,6 +35,7 @@ from vibe_gate.store.captured_heads import (
     match_captured_heads,
 )
 from vibe_gate.store.captured_turns import CapturedToolCall, CapturedTurn, captured_turns_of
+from vibe_gate.store.captured_writes import WritingSessions
 from vibe_gate.store.clone_state import CloneState, open_state
 from vibe_gate.store.store import open_store
 
@@ -116,9 +117,10 @@ class CapturedSessions:
             if repository is None or not repository.head():
                 return []
             paths_of_files = _files_named(turns, roots)[:MAX_FILES]
+            sessions = WritingSessions(roots)
             lines: list[CapturedLines] = []
             for path in paths_of_files:
-                origins = _origins(repository, roots, path)
+                origins = _origins(repository, sessions, path)
                 lines += _session_lines(path, origins, head.session)
             return lines
 
@@ -168,9 +170,11 @@ def _path_below(name: str, tops: Iterable[str]) -> str:
     return ""
 
 
-def _origins(repository: Repository, roots: Iterable[Path], path: str) -> tuple[LineOrigin, ...]:
+def _origins(
+    repository: Repository, sessions: WritingSessions, path: str
+) -> tuple[LineOrigin, ...]:
     with suppress(GateError):  # the file is gone, or binary
-        return line_origins(repository, roots, "HEAD", path)
+        return line_origins(repository, sessions, "HEAD", path)
     return ()
 
 
