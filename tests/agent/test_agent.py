@@ -430,21 +430,30 @@ def test_a_judges_record_does_not_tell_where_its_folder_is(tmp_path, environ):
     (place / "a.py").write_text("x = 1\n")
     read = ToolUse("Read", {"file_path": f"{place}/a.py"}, id="toolu_a")
     refused = ToolUse("Read", {"file_path": f"{place.parent}/b.py"}, id="toolu_b")
-    words = Turn(f"I look into {place}.", read, refused)
-    answer = {"ok": f"{place}/a.py is fine"}
+    words = Turn(f"I look into {place}, not {place.parent}.", read, refused)
+    answer = {"ok": f"{place}/a.py is fine, {place.parent}/b.py is refused"}
     with answering(words, answer) as model:
         ending, notes = hold(
             session_in(
                 tmp_path, model.base_url, environ, folder=place, schema=WORDS, hides_folder=True
             )
         )
-    assert ending.answer == {"ok": "./a.py is fine"}
+    assert ending.answer == {"ok": "./a.py is fine, …/b.py is refused"}
     inputs = {event["tool_use_id"]: event["input"] for event in notes.events if "input" in event}
     assert inputs["toolu_a"] == {"file_path": "./a.py"}
+    assert inputs["toolu_b"] == {"file_path": "…/b.py"}
     assert {hook["cwd"] for hook in notes.hooks} == {"."}
     record = json.dumps([notes.events, notes.hooks, ending.answer])
-    assert json.dumps(str(place))[1:-1] not in record
+    assert json.dumps(str(place.parent))[1:-1] not in record
     assert sdk_project_key(place) not in record
+
+
+def test_a_judge_that_dies_does_not_tell_where_its_folder_is(tmp_path, environ):
+    folder = tmp_path / "gone"
+    session = session_in(tmp_path, "http://x", environ, folder=folder, hides_folder=True)
+    ending, _ = hold(session)
+    assert ending.status == "died"
+    assert ending.detail.endswith("Details: Working directory does not exist: .")
 
 
 def test_a_recorder_that_fails_does_not_fail_the_guard(tmp_path, environ):

@@ -8,6 +8,8 @@ import base64
 import gzip
 import json
 import re
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from answers import answer_to, answers, fails
+from answers import HANDLER, answer_to, answers, fails
 from repos import GATE, RUBRIC, SWALLOWS, Repo
 from scripted_messages_api import ApiError, MessagesRequest, Text, Thinking, ToolUse, Turn
 from walks import run_review
@@ -23,6 +25,8 @@ from wire import answer, answering
 
 from vibe_gate.domain.document import to_json
 from vibe_gate.domain.model_wire import Wire
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CriterionResult
 
 pytestmark = pytest.mark.slow
 
@@ -202,32 +206,78 @@ def test_nothing_secret_is_left_by_a_review_whose_model_fails(
     assert_clean(repo.path / ".git/vibe-gate")
 
 
-def test_a_bundle_does_not_tell_where_its_judges_read(
+def test_neither_a_bundle_nor_its_archive_tells_where_its_judges_read(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    home = tmp_path / "home-of-ada"
+    home = tmp_path / "home-of-ada Löve"
     environ |= {"XDG_STATE_HOME": str(home)}
     repo = planted_repo(tmp_path / "repo", environ)
     seen_texts: list[str] = []
 
     def look(_request: MessagesRequest) -> Turn:
-        (folder,) = home.glob("vibe-gate/workspaces/*/kept-export/trees")
-        read = ToolUse("Read", {"file_path": f"{folder}/after/src/load.py"})
-        return Turn(Text(f"I read {folder}/after/src/load.py."), read)
+        folder = judged_folder(home)
+        return Turn(
+            Text(f"I read {folder}/after/src/load.py, not file://{quote(str(folder.parent))}."),
+            ToolUse("Read", {"file_path": f"{folder}/after/src/load.py"}),
+            ToolUse("Read", {"file_path": f"{folder.parent}/tree"}),
+            ToolUse("Grep", {"pattern": "x", "path": str(home)}),
+        )
 
     def judge(request: MessagesRequest) -> Turn:
-        (folder,) = home.glob("vibe-gate/workspaces/*/kept-export/trees")
+        folder = judged_folder(home)
         seen_texts.extend(result.text for result in request.tool_results)
-        reason = f"{folder}/after/src/load.py drops the error."
-        return answer(answers(fails(reason=reason), answer_to("names-are-clear")))
+        reason = f"{folder}/after/src/load.py drops the error, {folder.parent} and {home} do not."
+        handler = HANDLER | {"path": f"{folder}/after/src/load.py"}
+        return answer(answers(fails(handler, reason=reason), answer_to("names-are-clear")))
 
     with answering(look, judge, repeat_last=True) as model:
         review = run_review(repo.path, environ | model.environ)
-    assert "except OSError" in seen_texts[0]
+    assert any("except OSError" in text for text in seen_texts)
+    assert errors_criterion(review.summary).outcome == "fail"
     bundle = repo.path / review.summary.bundle
-    (events,) = bundle.glob("nodes/*/turn-001/events.ndjson")
-    assert "I read ./after/src/load.py." in events.read_text()
-    assert [path for path, data in written_contents(bundle) if b"home-of-ada" in data] == []
+    (log,) = bundle.glob("nodes/*/turn-001/turn.log")
+    assert "I read ./after/src/load.py, not file://…." in log.read_text("utf-8")
+    summary = (bundle / "summary.json").read_text("utf-8")
+    reason = "./after/src/load.py drops the error, … and … do not."
+    assert json.dumps(reason) in summary
+
+    archive = tmp_path / "run.tar.xz"
+    command = [sys.executable, "-m", "vibe_gate", "bundles", "export", review.summary.run_id]
+    subprocess.run([*command, "-o", archive], cwd=repo.path, env=environ, check=True)
+    subprocess.run(["tar", "xf", archive, "-C", home], check=True)
+    unpacked_bundle = home / bundle.relative_to(repo.path / ".vibe-artifacts")
+    assert (unpacked_bundle / "summary.json").exists()
+    marks = [b"home-of-ada", judged_folder(home).parents[1].name.encode()]
+    for folder in (bundle, unpacked_bundle):
+        for file in [path for path in folder.rglob("*") if path.is_file()]:
+            data = file.read_bytes()
+            content = gzip.decompress(data) if file.suffix == ".gz" else data
+            assert [mark for mark in marks if mark in content] == [], file
+
+
+def test_a_line_that_names_the_home_of_the_reviewer_can_be_quoted(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    home = tmp_path / "home-of-ada"
+    environ |= {"XDG_STATE_HOME": str(home)}
+    repo = planted_repo(tmp_path / "repo", environ)
+    line = f'NOTES = "{home}/notes"'
+    repo.write("src/notes.py", f"{line}\n")
+    repo.commit("Say where the notes are")
+    evidence = {"path": "src/notes.py", "line": 1, "quote": line, "side": "after"}
+    with answering(answers(fails(evidence), answer_to("names-are-clear"))) as model:
+        review = run_review(repo.path, environ | model.environ)
+    assert errors_criterion(review.summary).outcome == "fail"
+
+
+def errors_criterion(summary: Summary) -> CriterionResult:
+    return summary.rubrics[0].criteria[0]
+
+
+def judged_folder(home: Path) -> Path:
+    """Where a judge reads whose clone keeps its export in this home."""
+    (folder,) = home.glob("vibe-gate/workspaces/*/kept-export/trees")
+    return folder
 
 
 def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(

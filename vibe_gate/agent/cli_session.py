@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from claude_agent_sdk import (
     ClaudeAgentOptions,
@@ -42,6 +42,7 @@ from claude_agent_sdk.types import (
 from vibe_gate.agent import mcp_servers, transcript
 from vibe_gate.agent.allowed import SKILL_TOOL, SUBAGENT_TOOLS, built_in, refusal_of_call
 from vibe_gate.agent.cli_process import CliProcess
+from vibe_gate.agent.hidden_folder import HiddenFolder
 from vibe_gate.agent.protocols import SessionRecord
 from vibe_gate.agent.session_end import ObservedSession
 from vibe_gate.agent.setup_home import (
@@ -118,6 +119,8 @@ OBSERVED: tuple[HookEvent, ...] = (
 OBSERVED_OF_SETUP = cast("tuple[HookEvent, ...]", ("InstructionsLoaded", "UserPromptExpansion"))
 """Which files were loaded as instructions, and that a command was expanded."""
 
+JsonValue = TypeVar("JsonValue", str, transcript.Item)
+
 
 async def observe_session(
     turn: TurnRequest,
@@ -151,7 +154,7 @@ async def observe_session(
         # For a process that died mid-sentence the SDK raises no class of its own, only Exception.
         if type(error) is not Exception and not isinstance(error, ClaudeSDKError | OSError):
             raise
-        observed.failure = str(error)
+        observed.failure = session.hide_folder(str(error))
     finally:
         await _close(client, process, graceful=bool(observed.result))
     observed.stopped = turn.stop.reason
@@ -329,12 +332,15 @@ class _Session:
         self._objected = False
         self._running: dict[str, dict[str, Any]] = {}
         """By id, calls that the watcher heard begin, and not end."""
-        self._hidden_names = _names_of(turn.folder) if turn.hides_folder else []
+        self._hidden_folder: HiddenFolder | None = None
+        if turn.hides_folder:
+            key = project_key_for_directory(turn.folder)
+            self._hidden_folder = HiddenFolder(turn.folder, key)
 
     def keep_stderr(self, line: str) -> None:
         """Keep a line of the CLI's stderr, if it is one of the first."""
         if len(self.observed.stderr) < MAX_STDERR_LINES:
-            self.observed.stderr.append(line)
+            self.observed.stderr.append(self.hide_folder(line))
 
     def ms(self) -> int:
         """The time, in milliseconds since 1970."""
@@ -344,12 +350,12 @@ class _Session:
         """Write it down."""
         self.record.event(self.hide_folder(item) | {"ts": self.ms()})
 
-    def hide_folder(self, item: transcript.Item) -> transcript.Item:
-        """The item without the working directory, if that is hidden."""
-        if not self._hidden_names:
-            return item
-        relative: transcript.Item = transcript.with_relative_paths(item, self._hidden_names)
-        return relative
+    def hide_folder(self, value: JsonValue) -> JsonValue:
+        """The value without the working directory, if that is hidden."""
+        if self._hidden_folder is None:
+            return value
+        hidden_value: JsonValue = self._hidden_folder.hide_in(value)
+        return hidden_value
 
     async def tell(self, kind: ProgressKind, **details: Any) -> None:  # noqa: ANN401  fields of TurnProgress
         """Tell the watcher; what it raises stops the session."""
@@ -523,14 +529,6 @@ class _Session:
             await asyncio.sleep(HELD_S)
 
 
-def _names_of(folder: Path) -> list[str]:
-    """The names that Claude Code has for a folder: its path, with and without links, and the key of
-    its sessions; the longest first.
-    """
-    names = {str(folder), str(folder.resolve()), project_key_for_directory(folder)}
-    return sorted(names, key=len, reverse=True)
-
-
 def _refusal_of_expansion(name: str, tool_input: Mapping[str, Any]) -> str | None:
     """Why a skill or subagent must not begin with this input, or None if it may."""
     if name in SUBAGENT_TOOLS and tool_input.get("isolation"):
@@ -633,7 +631,8 @@ class _SessionHooks:
         self, event: HookInput, tool_use_id: str | None, _context: HookContext
     ) -> HookJSONOutput:
         session = self._session
-        fields = session.hide_folder(transcript.json_safe(dict(event)))
+        event_fields: transcript.Item = transcript.json_safe(dict(event))
+        fields = session.hide_folder(event_fields)
         header = {
             "seq": next(self._numbers),
             "ts": session.ms(),

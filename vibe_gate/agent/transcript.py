@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from claude_agent_sdk import (
@@ -168,11 +168,3 @@ def json_safe(value: Any) -> Any:  # noqa: ANN401 any JSON
     """The value as JSON gives it back; what JSON lacks becomes its repr, lone surrogates `?`."""
     text = json.dumps(value, default=repr, ensure_ascii=False)
     return json.loads(text.encode("utf-8", "replace"))
-
-
-def with_relative_paths(value: Any, folder_names: Iterable[str]) -> Any:  # noqa: ANN401 any JSON
-    """The JSON value with `.` for the folder of these names, so that a path is one below it."""
-    text = json.dumps(value)
-    for name in folder_names:
-        text = text.replace(json.dumps(name)[1:-1], ".")
-    return json.loads(text)

@@ -119,7 +119,9 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     folder: Path
     """The working directory, and all that the tools can reach."""
     hides_folder: bool = False
-    """Whether the record does not tell where it is: paths in it begin with `./` there."""
+    """Whether the record does not tell where it is: there, paths in it begin with `./`, and a folder
+    above is `…`.
+    """
     homes: Path
     """A private folder in which the agent's home is made, and deleted after the turn."""
     schema: Mapping[str, Any] | None = None
