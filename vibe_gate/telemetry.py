@@ -9,11 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import os
-import secrets
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import SplitResult, urlsplit
 
 import requests
@@ -29,7 +26,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.span import Trace, TraceSpan
-from vibe_gate.errors import InfrastructureError, StorageError, UsageError
+from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.version import __version__
 
 SPANS_PER_REQUEST = 256
@@ -42,34 +39,18 @@ _NS_PER_MS = 1_000_000
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 
-def write_traces(traces: Iterable[Trace], target: Path) -> tuple[int, int]:
-    """Write a new file of OTLP JSON, a document a line; returns how many traces and spans.
+def write_traces(traces: Iterable[Trace], file: BinaryIO) -> tuple[int, int]:
+    """Write OTLP JSON, a document a line; returns how many traces and spans.
 
-    Equal traces give equal bytes. UsageError: `target` exists, or its folder does not.
-    StorageError.
+    Equal traces give equal bytes. OSError.
     """
-    quoted = paths.quote(str(target))
-    if os.path.lexists(target):
-        raise UsageError(f"{quoted} exists already; name another file.")
-    if not target.parent.is_dir():
-        raise UsageError(
-            f"{quoted} cannot be written: there is no folder {paths.quote(str(target.parent))}."
-        )
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     resource = _resource()
     trace_count = span_count = 0
-    try:
-        with temporary.open("x", encoding="utf-8") as file:
-            for trace in traces:
-                for batch in _batches(trace, resource):
-                    file.write(f"{_json_line(batch)}\n")
-                trace_count += 1
-                span_count += len(trace.spans)
-        temporary.rename(target)
-    except OSError as error:
-        raise StorageError(f"{quoted} was not written: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    for trace in traces:
+        for batch in _batches(trace, resource):
+            file.write(f"{_json_line(batch)}\n".encode())
+        trace_count += 1
+        span_count += len(trace.spans)
     return trace_count, span_count
 
 

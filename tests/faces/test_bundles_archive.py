@@ -149,13 +149,42 @@ def test_a_hostile_archive_is_one_sentence_and_exit_5(bundles, repo, run):
     )
     (repo / "x.tar.xz").write_bytes(gzip.compress(b""))
     assert "it is packed by gzip, not by xz" in bundles(repo, "import", "x.tar.xz").stderr
-    result = bundles(repo, "export", "-o", "runs.tgz")
-    assert (result.returncode, result.stderr) == (
-        2,
-        "vibe-gate: An archive is packed by xz; name it FILE.tar.xz.\n",
-    )
     result = bundles(repo, "import", "none.tar.xz")
     assert (result.returncode, result.stderr) == (
         2,
         "vibe-gate: none.tar.xz cannot be read: No such file or directory.\n",
     )
+
+
+@pytest.mark.parametrize("name", ["runs.tgz", "runs.tar", "runs", "runs.tar.gz", "-", ""])
+def test_an_archive_is_named_for_what_it_is(bundles, repo, run, name):
+    result = bundles(repo, "export", "-o", name)
+    assert (result.returncode, result.stderr) == (
+        2,
+        "vibe-gate: An archive is a file that xz packs; name it FILE.tar.xz.\n",
+    )
+    assert git(repo, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("name", ["runs.tar.xz", "runs.txz", "RUNS.TAR.XZ"])
+def test_both_endings_of_an_archive_are_taken(bundles, repo, run, name):
+    assert bundles(repo, "export", "-o", name).returncode == 0
+    assert (repo / name).is_file()
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "reason"),
+    [
+        ("a" * 300, 2, "cannot be written: File name too long."),
+        ("none/a", 2, "cannot be written: folder none does not exist; create it first."),
+        ("file/a", 2, "cannot be written: file is not a folder."),
+        ("/proc/a", 3, "was not written: No such file or directory."),
+    ],
+)
+def test_a_place_that_takes_no_archive_is_told_with_the_reason(
+    bundles, repo, run, place, code, reason
+):
+    (repo / "file").touch()
+    result = bundles(repo, "export", "-o", f"{place}.tar.xz")
+    assert (result.returncode, result.stdout) == (code, "")
+    assert result.stderr == f"vibe-gate: {place}.tar.xz {reason}\n"

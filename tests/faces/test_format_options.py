@@ -122,7 +122,7 @@ def test_on_stdout_a_format_stands_alone(refused, environ, name, begins):
 
 REFUSED = [
     (("--sarif", "no/such/x"), "folder no/such does not exist; create it first"),
-    (("--junit", "a.py/x"), "folder a.py does not exist"),
+    (("--junit", "a.py/x"), "a.py is not a folder"),
     (("--gitlab", "."), "is a folder; name a file in it"),
     (("--sarif", ""), "needs the name of a file"),
     (("--sarif", "y" * 256), "File name too long"),

@@ -360,7 +360,9 @@ USAGE = [
     ("http://127.0.0.1:0/?key=secret", "What was given is not an address over http"),
     ("//127.0.0.1", "is not an address over http"),
     ("there.json", "exists already"),
-    ("no/such.json", "there is no folder no"),
+    ("no/such.json", "folder no does not exist; create it first"),
+    ("there.json/x", "there.json is not a folder"),
+    (f"{'a' * 300}.json", "cannot be written: File name too long"),
     ("", "needs a FILE or a URL"),
 ]
 
@@ -394,7 +396,7 @@ def test_a_damaged_or_foreign_run_is_exit_5_and_leaves_no_file(bundles, repo, co
     for target in ("a.json", collector.url):
         export = bundles(repo, "export", "--otlp", target)
         assert (export.code, "changed after sealing" in export.err) == (5, True), export.err
-    assert not [*repo.glob("a.json*")] and not collector.received
+    assert not [*repo.glob("a.json*"), *repo.glob("*.part")] and not collector.received
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ def test_the_browser_is_shown_the_page(sealed, report, repo):
     [
         (("-o", "/dev/full"), 3, "--output: cannot write /dev/full: No space left on device."),
         (("-o", "missing/page.html"), 2, "folder missing does not exist; create it first."),
+        (("-o", f"{'p' * 300}.html"), 2, "File name too long."),
         (("-o", "-", "--open"), 2, "--open shows a file; give -o one, or omit it."),
         (("nothing",), 2, "No run found for nothing"),
         (("--html", "page.html"), 2, "unknown option --html (see `vibe-gate report --help`)"),

@@ -113,6 +113,8 @@ def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):
         ("docs", "has files that vibe-gate did not write"),
         ("file", "is a file; --all writes a folder"),
         ("none/site", "does not exist; create it first"),
+        ("file/site", "file is not a folder"),
+        ("s" * 300, "File name too long"),
     ):
         result = report("-o", str(tmp_path / name))
         assert (result.code, result.out) == (2, "")

@@ -259,7 +259,7 @@ def test_an_archive_is_never_written_over_a_file(tmp_path: Path, run: RunRecorde
     with pytest.raises(UsageError, match="exists already"):
         export_all(tmp_path)
     assert (tmp_path / "all.tar.xz").read_text() == "mine"
-    with pytest.raises(UsageError, match="there is no folder"):
+    with pytest.raises(UsageError, match="missing does not exist"):
         export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "missing" / "a.tar.xz", NOW)
 
 

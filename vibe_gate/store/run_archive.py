@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import secrets
 import tarfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -44,6 +43,7 @@ from vibe_gate.store.folder import (
     write_all,
 )
 from vibe_gate.store.ndjson_log import MAX_DOCUMENT_BYTES, Lock, read_lines
+from vibe_gate.store.new_file import create_whole, require_new_file
 from vibe_gate.store.patch_files import is_patch_packed
 from vibe_gate.store.store_audit import Audit, verify_store
 from vibe_gate.store.store_folder import open_store_folder, store_folder
@@ -100,8 +100,8 @@ def export_runs(
     """Write `runs` into the new file `target`, oldest first, each verified before; returns its size
     in bytes.
 
-    Equal runs give equal bytes. UsageError: a run is being written or never began, or `target`
-    exists. IntegrityError: a run is corrupt or foreign. StorageError.
+    Equal runs give equal bytes. UsageError: a run is being written or never began, `target`
+    exists, or no file can be there. IntegrityError: a run is corrupt or foreign. StorageError.
     """
     target_name = paths.quote(str(target))
     oldest_first = sorted(runs, key=lambda run: (run.run_id, run.key))
@@ -110,33 +110,22 @@ def export_runs(
         raise UsageError(
             "There is no run to export; `vibe-gate bundles list` shows those that there are."
         )
-    if os.path.lexists(target):
-        raise UsageError(f"{target_name} exists already; name another file.")
+    require_new_file(target)
     try:
-        if not target.parent.is_dir():
-            folder_name = paths.quote(str(target.parent))
-            raise UsageError(f"{target_name} cannot be written: there is no folder {folder_name}.")
         _require_exportable(verify_store(root, provenance, oldest_first).problems)
         _require_ended(store, oldest_first)
     except OSError as error:
         raise StorageError(f"{target_name} was not written: {error}.") from error
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with temporary.open("xb") as file:
+    with create_whole(target) as file:
+        try:
             _pack(store, oldest_first, file)
-            file.flush()
-            os.fsync(file.fileno())
-            size = file.tell()
-        temporary.rename(target)
-    except FileNotFoundError as error:
-        raise StorageError(
-            f"{target_name} was not written: a run was removed meanwhile; export again."
-        ) from error
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{target_name} was not written: {error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return size
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"{target_name} was not written: a run was removed meanwhile; export again."
+            ) from error
+        except ValueError as error:
+            raise StorageError(f"{target_name} was not written: {error}.") from error
+        return file.tell()
 
 
 def _require_exportable(problems: Collection[Problem]) -> None:

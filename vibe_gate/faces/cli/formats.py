@@ -31,6 +31,7 @@ from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.sarif import render_sarif
 from vibe_gate.run.review_result import Review
+from vibe_gate.store.new_file import describe_obstacle
 from vibe_gate.store.run_result import read_bundle
 from vibe_gate.store.worktree_bundles import Bundles
 
@@ -165,18 +166,14 @@ def _page_folder(bundles: Bundles, file: str) -> Path | None:
 
 def check_option_file(option: str, file: str) -> None:
     """UsageError if the file of an option cannot be written."""
+    if not file:
+        raise UsageError(f"--{option} needs the name of a file, or - for stdout.")
     path, option_text = Path(file), f"--{option} {paths.quote(file)}"
-    try:
-        if not file:
-            raise UsageError(f"--{option} needs the name of a file, or - for stdout.")
-        if path.is_dir():
-            raise UsageError(f"{option_text}: is a folder; name a file in it.")
-        if not path.parent.is_dir():
-            raise UsageError(
-                f"{option_text}: folder {paths.quote(str(path.parent))} does not exist; create it first."
-            )
-    except OSError as error:
-        raise UsageError(f"{option_text}: {error.strerror}.") from error
+    obstacle = describe_obstacle(path)
+    if obstacle:
+        raise UsageError(f"{option_text}: {obstacle}.")
+    if path.is_dir():
+        raise UsageError(f"{option_text}: is a folder; name a file in it.")
 
 
 def write_option_file(option: str, file: str, text: str) -> None:

@@ -22,8 +22,8 @@ from vibe_gate.store.run_archive import export_runs, import_runs
 ARCHIVE = "bundles.tar.xz"
 """The archive's name, if the user gives none."""
 
-_OTHER_PACKERS = (".gz", ".tgz", ".bz2", ".zip", ".zst")
-"""How names end that say something else of an archive than it is."""
+ARCHIVE_ENDINGS = (".tar.xz", ".txz")
+"""How an archive's name ends, so that it says what the archive is."""
 
 RunPair = dict[str, str]
 """A run's id and key, as documents have them."""
@@ -50,17 +50,18 @@ def _parse_export(args: argparse.Namespace) -> ExportArguments:
         raise UsageError("--all exports every run; name no RUN with it.")
     traces = None
     if args.otlp is not None:
-        if args.output:
+        if args.output is not None:
             raise UsageError("--otlp writes no archive; leave -o out.")
         traces = TraceTarget(args.otlp, args.contents)
     elif args.contents:
         raise UsageError("--contents belongs to --otlp; an archive has everything.")
-    if args.output and args.output.lower().endswith(_OTHER_PACKERS):
-        raise UsageError("An archive is packed by xz; name it FILE.tar.xz.")
+    archive = ARCHIVE if args.output is None else args.output
+    if not archive.lower().endswith(ARCHIVE_ENDINGS):
+        raise UsageError("An archive is a file that xz packs; name it FILE.tar.xz.")
     return ExportArguments(
         references=tuple(args.runs),
         all=args.all,
-        archive=args.output or ARCHIVE,
+        archive=archive,
         traces=traces,
         store=args.store,
         as_json=args.json,

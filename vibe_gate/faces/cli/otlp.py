@@ -17,6 +17,7 @@ from vibe_gate.faces.cli.output import emit_result
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.report.spans import trace_of
+from vibe_gate.store.new_file import create_whole, require_new_file
 from vibe_gate.store.run_result import read_bundle
 
 _IS_ADDRESS = re.compile(
@@ -50,7 +51,10 @@ def export_traces(
     traces = _traces(runs, chosen, target.contents)
     if is_file:
         kind, shown_place = "file", paths.quote(target.place)
-        run_count, span_count = telemetry.write_traces(traces, Path(target.place))
+        file_path = Path(target.place)
+        require_new_file(file_path)
+        with create_whole(file_path) as file:
+            run_count, span_count = telemetry.write_traces(traces, file)
     else:
         kind, shown_place = "url", telemetry.url_without_query(url)
         run_count, span_count = telemetry.send_traces(traces, url)

@@ -42,6 +42,7 @@ from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, ren
 from vibe_gate.report.statistics import compute_statistics, has_figures
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.clone_state import open_state
+from vibe_gate.store.new_file import describe_obstacle
 from vibe_gate.store.pages_folder import PagesFolder, open_pages
 from vibe_gate.store.tested_runs import read_tested_run
 
@@ -95,11 +96,11 @@ def _folder(
             clone = StoredRuns()
         return open_pages(clone.bundles, None, all_runs)
     target, option = Path(output), f"--output {paths.quote(output)}"
+    obstacle = describe_obstacle(target)
+    if obstacle:
+        raise UsageError(f"{option}: {obstacle}.")
     if target.exists() and not target.is_dir():
         raise UsageError(f"{option}: is a file; --all writes a folder.")
-    if not target.parent.is_dir():
-        parent = paths.quote(str(target.parent))
-        raise UsageError(f"{option}: folder {parent} does not exist; create it first.")
     return open_pages(stored.bundles, target, all_runs)
 
 
