@@ -298,7 +298,7 @@ RUN_COMMANDS = (
     "stats",
 )
 SUBJECTS: dict[str, tuple[Make, tuple[str, ...]]] = {
-    "hunks": (make_hunks, (REVIEW,)),
+    "hunks": (make_hunks, (REVIEW, "report -o ../run.html")),
     "files": (make_files, (REVIEW,)),
     "findings": (make_findings, (REVIEW,)),
     "verify": (make_commits, ("verify first..main",)),

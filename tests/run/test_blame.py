@@ -15,6 +15,7 @@ from typing_history import History, forty_commits
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
 from vibe_gate.report import blame_rows
+from vibe_gate.run.file_texts import MAX_SEARCHED
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, find_writes_of_lines
 from vibe_gate.store.stored_writes import StoredWrite
 
@@ -215,6 +216,19 @@ def test_reverts_moves_and_formatters_change_no_typist(history):
     assert history.authors_of_lines("b/c.py", "") == [*whose[:5], *whose[4:]]
     history.commit("Format")
     assert history.authors_of_lines("b/c.py") == [*whose[:5], *whose[4:]]
+
+
+@pytest.mark.parametrize("count", [MAX_SEARCHED // 2, MAX_SEARCHED + 10])
+def test_a_commit_that_formats_and_writes_many_lines_changes_no_typist(history, count):
+    calls = [f"call_{number}('some', value)" for number in range(count)]
+    history.put("a.py", 0, *calls, by=A)
+    history.commit()
+    lines = []
+    for call in calls:
+        lines += [call.replace("'", '"'), f"mine = {call!r}"]
+    history.repo.write("a.py", "\n".join([*lines, ""]))
+    history.commit("Format")
+    assert history.authors_of_lines("a.py") == [A, "person"] * count
 
 
 def test_a_formatter_that_runs_before_the_commit_changes_no_typist(history):

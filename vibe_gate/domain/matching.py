@@ -220,7 +220,8 @@ def reshaped(old: Sequence[str], new: Sequence[str], old_indices: Sequence[int])
         new_lines = bare(new[gap.new_start : gap.new_end])
         for new_offset, old_offset in _reformatted(old_lines, new_lines):
             old_by_new[gap.new_start + new_offset] = gap.old_start + old_offset
-    return old_by_new | dict(_moved(old, new, old_indices))
+    old_by_new.update(_moved(old, new, old_indices))
+    return old_by_new
 
 
 def as_kept(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
@@ -344,21 +345,24 @@ def _moved(
     if not lost_blocks:
         return
     for start, end in new_runs(old_indices):
-        for new_index in range(start, end - MOVED + 1):
-            block = tuple(bare(new[new_index : new_index + MOVED]))
+        new_lines = bare(new[start:end])
+        for offset in range(len(new_lines) - MOVED + 1):
+            block = tuple(new_lines[offset : offset + MOVED])
             if block in lost_blocks:
                 for step in range(MOVED):
-                    yield new_index + step, lost_blocks[block] + step
+                    yield start + offset + step, lost_blocks[block] + step
 
 
 def _lost_blocks(old: Sequence[str], old_indices: Sequence[int]) -> dict[tuple[str, ...], int]:
     """Blocks of old lines that are nowhere in the new text, each with the index of its first."""
-    lost = set(range(len(old))).difference(old_indices)
+    lost = sorted(set(range(len(old))).difference(old_indices))
+    lost_lines = bare([old[index] for index in lost])
     blocks = {}
-    for index in sorted(lost):
-        if not lost.issuperset(range(index, index + MOVED)):
-            continue
-        block = tuple(bare(old[index : index + MOVED]))
+    for number in range(len(lost) - MOVED + 1):
+        index = lost[number]
+        if lost[number + MOVED - 1] != index + MOVED - 1:
+            continue  # they do not stand together
+        block = tuple(lost_lines[number : number + MOVED])
         if sum(map(len, block)) >= MOVED * SHORTEST:
             blocks[block] = index
     return blocks

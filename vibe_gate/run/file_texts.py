@@ -4,7 +4,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import cached_property, lru_cache
 
 from vibe_gate.domain import paths
@@ -17,6 +17,11 @@ MAX_TEXTS = 8
 MAX_STATES = 64
 """Digests of texts in memory together: the earlier versions in which a line is looked for that came
 back."""
+
+MAX_SEARCHED = 500
+"""Lines that are searched for in a whole text: to search for so many costs about as much as to match
+the texts.
+"""
 
 _BINARY_WITHIN = 8_000
 """Bytes of a file within which git looks for a NUL."""
@@ -40,12 +45,14 @@ class FileText:
         """Its lines as git counts them; bytes that are not UTF-8 are replaced."""
         return tuple(split_git_lines(self._content.decode("utf-8", "replace")))
 
-    def may_have_any(self, lines: Iterable[str]) -> bool:
+    def may_have_any(self, lines: Collection[str]) -> bool:
         """Whether one of the lines may stand in the text, in one piece or as a formatter rewrote
         it.
 
-        True of some lines that do not; a False spares matching the whole text.
+        True of some lines that do not, and of many lines; a False spares matching the whole text.
         """
+        if len(lines) > MAX_SEARCHED:
+            return True
         return any(_comparable(line.encode()) in self._comparable_content for line in lines)
 
     @cached_property
