@@ -17,6 +17,8 @@ from vibe_gate.git import open_repository
 from vibe_gate.report import blame_rows
 from vibe_gate.run.file_texts import MAX_SEARCHED
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, find_writes_of_lines
+from vibe_gate.store.captured_writes import WritingSessions, line_digests_of
+from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.stored_writes import StoredWrite
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
@@ -151,6 +153,24 @@ def test_a_write_outside_of_the_repository_is_matched_only_below_a_working_tree_
     history.commit()
     by_path = {path: history.authors_of_lines(path) for path in places}
     assert by_path == {"main.py": ["person"], "gone.py": [B], "deep/er.py": [B], "linked.py": [B]}
+
+
+@pytest.mark.parametrize("max_lines", [0, 3, 1_000_000])
+def test_writes_that_do_not_stay_in_memory_are_read_again(history, max_lines):
+    for number, agent in enumerate((A, B)):
+        history.put(f"{number}.py", 0, "one", "two", by=agent)
+        history.put(f"{number}.py", 1, "more", by=agent)
+    history.fold()
+    sessions = WritingSessions([history.repo.path], max_lines)
+    digests = line_digests_of(open_state(history.repo.path / ".git"))
+    for _ in range(2):
+        for number, agent in enumerate((A, B)):
+            writing = sessions.writes_to(lambda path, n=number: path.endswith(f"{n}.py"), digests)
+            writes_by_session = {session.session: session.writes for session in writing}
+            assert writes_by_session.keys() == {A, B}
+            (first, second) = writes_by_session.pop(agent)
+            assert (len(first.final_lines), len(second.final_lines)) == (2, 3)
+            assert [*writes_by_session.values()] == [()]
 
 
 def test_equal_lines_stay_whose_they_are(history):

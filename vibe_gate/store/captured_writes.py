@@ -28,6 +28,9 @@ from vibe_gate.store.event_writes import SETTLING_S
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.stored_writes import WRITES, LineDigests, StoredWrite, WriteReader
 
+MAX_LINES_IN_MEMORY = 1_000_000
+"""Of all states of files in the writes that stay in memory: some 50 MB."""
+
 
 class CapturedWrites(Struct, frozen=True):
     """The writes of one captured session that one working tree keeps."""
@@ -59,24 +62,29 @@ class _SessionPlace(NamedTuple):
     """Of its folder."""
 
 
-class _RememberedSession(Struct, frozen=True):
-    """What is remembered of a session that was read."""
+class _ReadSession(Struct, frozen=True):
+    """A session that was read."""
 
+    without_writes: CapturedWrites
     paths: frozenset[str]
     """To which it wrote."""
-    without_writes: CapturedWrites
+    key_id: str
+    """Of the digests under which its writes were read."""
+    writes: tuple[StoredWrite, ...] | None
+    """None: too many are in memory already; they are read again."""
 
 
 class WritingSessions:
-    """The captured sessions in the stores of these working trees.
-
-    To which paths each of them wrote is remembered: who asks for many files reads a session again
-    only for its own.
+    """The captured sessions in the stores of these working trees, each read once for who asks for
+    many files: what they wrote stays in memory up to `max_lines` of states, to which paths in any
+    case.
     """
 
-    def __init__(self, roots: Iterable[Path]) -> None:
+    def __init__(self, roots: Iterable[Path], max_lines: int = MAX_LINES_IN_MEMORY) -> None:
         self.roots = tuple(roots)
-        self._remembered: dict[_SessionPlace, _RememberedSession] = {}
+        self._sessions: dict[_SessionPlace, _ReadSession] = {}
+        self._max_lines = max_lines
+        self._lines_in_memory = 0
 
     def writes_to(
         self, is_wanted: Callable[[str], bool], digests: LineDigests
@@ -104,29 +112,53 @@ class WritingSessions:
     def _writes_of(
         self, place: _SessionPlace, is_wanted: Callable[[str], bool], digests: LineDigests
     ) -> CapturedWrites:
-        remembered = self._remembered.get(place)
-        if remembered is not None and not any(is_wanted(path) for path in remembered.paths):
-            return remembered.without_writes
-        folder = Folder.at(place.root).below(CAPTURES_FOLDER).folder(place.name)
-        meta = read_meta(folder)
-        reader = WriteReader(digests.id)
-        rows = [
-            reader.write(line) for line in read_finished_lines(folder, WRITES, meta.writes_bytes)
-        ]
-        writes = [write for write in rows if write is not None]
-        session = CapturedWrites(
-            agent_of(meta.session_id),
-            meta.session_id,
-            meta.started_at,
-            (),
-            damaged=rows.count(None),
-            cwd=_began_in(folder, meta),
-        )
-        self._remembered[place] = _RememberedSession(
-            frozenset(write.path for write in writes), session
-        )
-        wanted_writes = [write for write in writes if is_wanted(write.path)]
-        return replace(session, writes=tuple(_without_later_settling(wanted_writes)))
+        session = self._sessions.get(place)
+        if session is None:
+            session = self._keep(place, _read_session(place, digests.id))
+        if not any(is_wanted(path) for path in session.paths):
+            return session.without_writes
+        if session.writes is None or session.key_id != digests.id:
+            session = _read_session(place, digests.id)
+        wanted_writes = [write for write in session.writes or () if is_wanted(write.path)]
+        settled_writes = tuple(_without_later_settling(wanted_writes))
+        return replace(session.without_writes, writes=settled_writes)
+
+    def _keep(self, place: _SessionPlace, session: _ReadSession) -> _ReadSession:
+        """Keep the session in memory, its writes if there is room; the session with them."""
+        self._lines_in_memory += _count_lines(session.writes or ())
+        kept_session = session
+        if self._lines_in_memory > self._max_lines:
+            kept_session = replace(session, writes=None)
+        self._sessions[place] = kept_session
+        return session
+
+
+def _read_session(place: _SessionPlace, key_id: str) -> _ReadSession:
+    """OSError, ValueError: it cannot be read."""
+    folder = Folder.at(place.root).below(CAPTURES_FOLDER).folder(place.name)
+    meta = read_meta(folder)
+    reader = WriteReader(key_id)
+    rows = [reader.write(line) for line in read_finished_lines(folder, WRITES, meta.writes_bytes)]
+    writes = tuple(write for write in rows if write is not None)
+    without_writes = CapturedWrites(
+        agent_of(meta.session_id),
+        meta.session_id,
+        meta.started_at,
+        (),
+        damaged=rows.count(None),
+        cwd=_began_in(folder, meta),
+    )
+    paths = frozenset(write.path for write in writes)
+    return _ReadSession(without_writes, paths, key_id, writes)
+
+
+def _count_lines(writes: Iterable[StoredWrite]) -> int:
+    """The lines of the states of these writes."""
+    count = 0
+    for write in writes:
+        for lines in (write.before, write.after, write.settled):
+            count += len(lines or ())
+    return count
 
 
 def _began_in(place: Folder, meta: CaptureMeta) -> str:
