@@ -17,6 +17,7 @@ from repos import GATE, RUBRIC
 from vibe_gate.faces.cli.doctor import InstalledDistribution as Installed
 from vibe_gate.faces.cli.doctor import installation_point
 from vibe_gate.faces.git_hook.frameworks import REVIEWING
+from vibe_gate.report.sentences import UNASKED_WITH_THIS_GATE
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
 
@@ -87,6 +88,25 @@ def test_it_names_the_variable_that_holds_the_key_or_the_host_and_not_the_key(re
     assert report["key"]["state"] == "ok"
     assert "localhost" in report["key"]["what"]
     assert points(repo, environ, ANTHROPIC_BASE_URL="gopher://x")["key"]["state"] == "warning"
+
+
+def test_where_the_gate_demands_answers_it_says_that_reviews_end_without_a_verdict(repo, environ):
+    skipped = "Until then checks run, and judge questions are skipped."
+    assert skipped in points(repo, environ)["key"]["advice"]
+    assert vibe_gate("init", cwd=repo, environ=environ).returncode == 0
+    for commands in ([], ["add", ".vibe-gate"], ["commit", "-q", "-m", "Add a gate"]):
+        if commands:
+            subprocess.run(["git", *commands], cwd=repo, env=environ, check=True)
+        advice = points(repo, environ)["key"]["advice"]
+        assert f"Until then {UNASKED_WITH_THIS_GATE}." in advice
+        assert "checks run" not in advice
+
+
+def test_without_a_gate_that_demands_answers_it_says_so_in_ci_alone(repo, environ):
+    assert UNASKED_WITH_THIS_GATE in points(repo, environ, CI="true")["key"]["advice"]
+    result = vibe_gate("init", "--checks-only", cwd=repo, environ=environ)
+    assert result.returncode == 0
+    assert "checks run" in points(repo, environ, CI="true")["key"]["advice"]
 
 
 def test_outside_a_repository_it_exits_2_and_says_where_to_go(tmp_path, environ):

@@ -237,6 +237,12 @@ def advice_cause(criterion: CriterionResult) -> str:
     return "not earned"
 
 
+UNASKED_WITH_THIS_GATE = (
+    "with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked"
+)
+"""What follows if no judge can be asked, and the gate demands answers."""
+
+
 KEY_ADVICE = (
     "No API key: {questions} skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
     "CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL for a local model), or use --no-judge."
@@ -250,7 +256,7 @@ SDK_ADVICE = (
 
 
 KEY_AND_SDK_ADVICE = (
-    "No API key, and claude-agent-sdk is not installed: {questions} skipped. Run `pip install vibe-gate`, which "
+    "No API key and no claude-agent-sdk: {questions} skipped. Run `pip install vibe-gate`, which "
     "brings it, and set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL "
     "for a local model), or use --no-judge."
 )

@@ -45,6 +45,7 @@ from vibe_gate.gate.source import DefinitionTree, Mistake
 from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, Tree
+from vibe_gate.report.sentences import UNASKED_WITH_THIS_GATE
 
 CHECKS_PATH = f"{FOLDER}/rubrics/safety.toml"
 STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml").read_text()} | {
@@ -92,8 +93,8 @@ _AGENTS_FILES = ("AGENTS.md", "CLAUDE.md")
 _MAX_AGENTS_BYTES = 1_000_000
 """As much as an agent would read of such a file, and more."""
 
-_NO_KEY = """
-No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
+_NO_KEY = f"""
+No API key: {UNASKED_WITH_THIS_GATE}. Set
 ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model). To go without a judge, delete .vibe-gate/ and run
 `vibe-gate init --checks-only`; or use `vibe-gate review --no-judge`, and in the hooks `judge = "never"`."""
 
@@ -101,9 +102,10 @@ _NOTHING_TO_WRITE = (
     "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
 )
 
-_NO_SDK = """
-claude-agent-sdk is not installed: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are
-not asked. Run `pip install vibe-gate`, which brings it. To go without a judge, delete .vibe-gate/ and run
+_NO_SDK = f"""
+claude-agent-sdk is not installed:
+{UNASKED_WITH_THIS_GATE}.
+Run `pip install vibe-gate`, which brings it. To go without a judge, delete .vibe-gate/ and run
 `vibe-gate init --checks-only`."""
 
 

@@ -25,9 +25,10 @@ from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
 from vibe_gate.faces.cli.repository_points import Point, PointState, examine_repository
 from vibe_gate.faces.process_environment import is_in_actions_step, read_process_environment
 from vibe_gate.gate.loading import built_in_gate
-from vibe_gate.gate.trusted import standing_gate
+from vibe_gate.gate.trusted import own_gate, standing_gate
 from vibe_gate.gateway import ask_model, find_upstream
 from vibe_gate.git import open_repository
+from vibe_gate.report.sentences import UNASKED_WITH_THIS_GATE
 from vibe_gate.secrets import Redactor
 from vibe_gate.version import __version__
 
@@ -73,8 +74,9 @@ def examine(start: Path) -> Iterator[Point]:
     yield installation_point(_find_distribution(WHOLE), _find_distribution(CORE))
     yield _git()
     yield Point("libgit2", "ok", f"pygit2 {importlib.metadata.version('pygit2')}")
-    yield _agent()
-    yield _key()
+    consequence = _without_judge(start)
+    yield _agent(consequence)
+    yield _key(consequence)
     yield from examine_repository(start)
 
 
@@ -143,11 +145,33 @@ def _git() -> Point:
     return Point("git", "ok", f"{version} ({program})")
 
 
-def _agent() -> Point:
+def _without_judge(start: Path) -> str:
+    """What becomes of reviews here while no judge can be asked."""
+    if not _demands_answers(start):
+        return "Until then checks run, and judge questions are skipped."
+    return f"Until then {UNASKED_WITH_THIS_GATE}."
+
+
+def _demands_answers(start: Path) -> bool:
+    """Whether a review here has no verdict without answers: the repository's own gate has questions
+    for a judge, or the built-in gate is in force in CI.
+    """
+    environment = read_process_environment()
+    # What is wrong with the repository or its gate has a point of its own.
+    with suppress(GateError), open_repository(start, environment) as repository:
+        gate = standing_gate(repository) or own_gate(repository.root)
+        if gate.origin == "built-in" and not environment.in_ci:
+            return False
+        names = gate.file.named_rubrics
+        return bool(names) and gate.may_ask(names)
+    return False
+
+
+def _agent(consequence: str) -> Point:
     try:
         cli = find_cli(agent_environment_from(read_process_environment().variables).search_path)
     except AgentError as error:
-        advice = "Until then checks run, and judge questions are not asked."
+        advice = consequence
         if is_in_actions_step():
             # The Action installs the SDK unless its inputs want no judge.
             advice = f'In the Action, leave out `judge: "false"`.\n{advice}'
@@ -164,11 +188,8 @@ def _bundled_version(cli: Path) -> str:
         return "Claude Code"
 
 
-def _key() -> Point:
-    advice = (
-        "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a local model.\n"
-        "Without a key, checks still run; judge questions are skipped."
-    )
+def _key(consequence: str) -> Point:
+    advice = f"Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a local model.\n{consequence}"
     try:
         upstream = find_upstream(read_process_environment().variables)
     except GateError as error:
