@@ -148,6 +148,9 @@ def test_without_the_sdk_and_without_a_key_both_are_named_at_once(core, tmp_path
     keyless = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
     code, text = core(repo.path, "review", "HEAD~1", **keyless)
     assert code == 3, text
+    causes = "no API key and no claude-agent-sdk"
+    assert f"not asked: {causes}" in text
+    assert text.lower().count(causes.lower()) == text.lower().count("no api key"), text
     assert "Run `pip install vibe-gate`, which brings it, and set ANTHROPIC_API_KEY" in text
     assert (
         "next run `pip install vibe-gate`, which has what asks a judge, set ANTHROPIC_API_KEY"

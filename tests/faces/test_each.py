@@ -317,6 +317,48 @@ def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: 
     assert replay.err.startswith("HEAD..start has no commits; did you mean start..HEAD?\n")
 
 
+def test_why_criteria_could_not_be_decided_is_said_once_for_all_commits(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    commands = "\n".join(
+        f'[[criterion]]\nid = "{name}"\nkind = "check"\nmust = true\ncommand = ["no-such-linter"]'
+        for name in ("lint", "format")
+    )
+    rubric = f'schema = 1\nid = "quality"\n{commands}\n'
+    repo = gated(tmp_path / "repo", environ, rubric=rubric)
+    repo.git("tag", "start")
+    for number in range(3):
+        repo.commit(f"Change {number}", **{"src/load.py": f"a = {number}\n"})
+    result = review_each(repo, "--no-judge")
+    reason = (
+        "lint, format could not be decided in 3 commits: no program no-such-linter in PATH; "
+        "install no-such-linter, or correct the criterion's command"
+    )
+    assert (result.code, result.out.count(reason)) == (3, 1), result.out
+    assert result.out.count("no program no-such-linter") == 1
+    row = documents(review_each(repo, "--no-judge", "--json"))[0]
+    cause = {"code": "program_missing", "program": "no-such-linter"}
+    assert row["undecided"] == [
+        {"criterion": "lint", "cause": cause},
+        {"criterion": "format", "cause": cause},
+    ]
+
+
+def test_why_no_judge_was_asked_is_said_once_for_all_commits(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    repo = gated(tmp_path / "repo", environ)
+    repo.git("tag", "start")
+    for number in range(2):
+        repo.commit(f"Change {number}", **{"src/load.py": f"a = {number}\n"})
+    result = review_each(repo)
+    reason = (
+        "errors-not-swallowed, names-are-clear could not be decided in 2 commits: no API key; "
+        "set ANTHROPIC_API_KEY"
+    )
+    assert (result.code, result.out.count(reason)) == (3, 1), result.out
+
+
 def test_a_run_that_cannot_be_recorded_says_so_in_its_row(history: Repo) -> None:
     shutil.rmtree(history.path / ".vibe-artifacts")
     history.commit("Store", **{".vibe-artifacts/x": "tracked\n"})

@@ -64,7 +64,12 @@ class NoKey(CannotAsk, frozen=True, kw_only=True, tag="no_key"):
     is_sdk_missing: bool = False
     """Whether claude-agent-sdk, which `vibe-gate-core` leaves out, is missing, too."""
 
-    because = "no API key"
+    @property
+    def because(self) -> str:
+        """The key, and the SDK if it is missing, too."""
+        if self.is_sdk_missing:
+            return "no API key and no claude-agent-sdk"
+        return "no API key"
 
 
 class NoSdk(CannotAsk, frozen=True, kw_only=True, tag="no_sdk"):
@@ -521,11 +526,16 @@ class ProgramMissing(Coded, frozen=True, kw_only=True, tag="program_missing"):
     """As the command names it."""
 
     @property
-    def sentence(self) -> str:
+    def fact(self) -> str:
         """Where it was looked for."""
         if "/" in self.program:
-            return f"not found: there is no file {self.program}"
-        return f"not found: no program {self.program} in PATH"
+            return f"there is no file {self.program}"
+        return f"no program {self.program} in PATH"
+
+    @property
+    def sentence(self) -> str:
+        """That it was not found, and where it was looked for."""
+        return f"not found: {self.fact}"
 
 
 ConversationCause: TypeAlias = (

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from vibe_gate.domain.cause import Cause, NotAsked
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import POLICY_CHANGED
+from vibe_gate.report.next_step import remedy_at_terminal
 from vibe_gate.report.sentences import SHORT_ID
 
 OUTCOMES = ("fail", "error", "inconclusive", "missing", "approval", "pass")
@@ -50,10 +52,36 @@ def render_commit_table(rows: Sequence[CommitRow], seconds: float) -> Iterator[s
     unasked_counts = Counter(row.unasked for row in rows if row.unasked)
     for unasked, number in unasked_counts.items():
         yield f"checks only: {counted(number, 'commit')}, each with {unasked}"
+    yield from _undecided_lines(rows)
     warnings = [row.warnings for row in rows if row.warnings]
     if warnings:
         yield f"{counted(sum(warnings), 'warning')} in {counted(len(warnings), 'commit')}"
     yield _sums(rows, seconds)
+
+
+def _undecided_lines(rows: Sequence[CommitRow]) -> Iterator[str]:
+    """A line for each reason why criteria could not be decided: which, in how many commits, why,
+    and what helps.
+    """
+    criteria_by_reason: dict[str, dict[str, None]] = {}
+    commits_by_reason: dict[str, set[str]] = {}
+    for row in rows:
+        for undecided in row.undecided:
+            reason = _reason_and_remedy(undecided.cause)
+            criteria_by_reason.setdefault(reason, {})[undecided.criterion] = None
+            commits_by_reason.setdefault(reason, set()).add(row.commit)
+    for reason, criteria in criteria_by_reason.items():
+        commits = counted(len(commits_by_reason[reason]), "commit")
+        yield f"{', '.join(criteria)} could not be decided in {commits}: {reason}"
+
+
+def _reason_and_remedy(cause: Cause) -> str:
+    """Why something is undecided, and what helps, if that is known."""
+    reason = cause.because if isinstance(cause, NotAsked) else cause.fact
+    remedy = remedy_at_terminal(cause)
+    if not remedy:
+        return reason
+    return f"{reason}; {remedy}"
 
 
 def _sums(rows: Sequence[CommitRow], seconds: float) -> str:

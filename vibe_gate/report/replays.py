@@ -121,20 +121,23 @@ def replay_sentences(
         if isinstance(total.cause, NoSdk):
             yield f"claude-agent-sdk is not installed: {questions} not asked. Run `pip install vibe-gate`."
         else:
-            yield f"No API key: {questions} not asked. {_key_advice(total)}."
+            yield _missing_key(questions, total)
 
 
-def _key_advice(total: ReplayTotals) -> str:
-    """What to do if there is no key, without a full stop."""
+def _missing_key(questions: str, total: ReplayTotals) -> str:
+    """That questions were not asked without a key, and what to do."""
     if isinstance(total.cause, NoKey) and total.cause.is_sdk_missing:
-        return "Run `pip install vibe-gate`, and set ANTHROPIC_API_KEY"
-    return "Set ANTHROPIC_API_KEY"
+        return (
+            f"No API key and no claude-agent-sdk: {questions} not asked. "
+            "Run `pip install vibe-gate`, and set ANTHROPIC_API_KEY."
+        )
+    return f"No API key: {questions} not asked. Set ANTHROPIC_API_KEY."
 
 
 def _hindrance(total: ReplayTotals, budget_usd: float, show: Callable[[str], str]) -> str:
     """Why the first run was not judged again, in a few words."""
     if isinstance(total.cause, NoKey):
-        return f"no API key: {sentences.way_to_ask(total.cause)}"
+        return f"{total.cause.because}: {sentences.way_to_ask(total.cause)}"
     if isinstance(total.cause, NoSdk):
         return "claude-agent-sdk is not installed: pip install vibe-gate"
     if isinstance(total.cause, BudgetReached) and budget_usd:

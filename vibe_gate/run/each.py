@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.agent import sdk_version
@@ -26,7 +26,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.cause import CannotAsk
 from vibe_gate.domain.change import MAX_RANGE, Selection
-from vibe_gate.domain.commit_row import CommitRow
+from vibe_gate.domain.commit_row import CommitRow, OpenCriterion
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import counted, shorten_text
 from vibe_gate.domain.summary import Summary
@@ -363,4 +363,14 @@ def _row(commit: str, title: str, summary: Summary) -> CommitRow:
         duration_ms=summary.duration_ms,
         unasked=unasked,
         warnings=sum(finding.level == "warning" for finding in summary.findings),
+        undecided=tuple(_open_criteria(summary)),
     )
+
+
+def _open_criteria(summary: Summary) -> Iterator[OpenCriterion]:
+    """Of a review without a verdict, the criteria without an answer whose cause is known."""
+    if summary.exit_code != INCONCLUSIVE:
+        return
+    for criterion in queries.unanswered_criteria(summary):
+        if criterion.cause is not UNSET:
+            yield OpenCriterion(criterion=criterion.id, cause=criterion.cause)
