@@ -351,6 +351,22 @@ def test_a_review_of_a_commit_without_files_says_nothing_to_review(tmp_path, env
     )
 
 
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ((), "the working tree has no files that git would add."),
+        (("--staged",), "the index has no files."),
+    ],
+)
+def test_a_review_without_a_commit_and_files_does_not_name_head(
+    tmp_path, environ, option, sentence
+):
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    review = vibe_gate("review", *option, cwd=tmp_path, environ=environ)
+    expected = f"Nothing to review: there is no commit yet, and {sentence}\n"
+    assert (review.returncode, review.stdout) == (0, expected)
+
+
 def test_json_of_nothing_to_review_is_the_summary(tmp_path, environ):
     review = vibe_gate("review", "--json", cwd=repository(tmp_path / "r"), environ=environ)
     document = json.loads(review.stdout)

@@ -12,6 +12,11 @@ from sessions.test_sessions import FIRST, opened, sessions_in, talk, tree
 
 from vibe_gate.store.clone_state import open_state
 
+NO_SESSIONS = (
+    "No sessions yet; `vibe-gate run` begins one. Sessions of Claude Code, Gemini CLI and Codex: "
+    "`vibe-gate install claude|gemini|codex` records them.\n"
+)
+
 OLDER = {
     "metadata": {
         "session_id": "old-1", "start_time": "2025-11-02T10:20:30", "title": "Mend it",
@@ -67,7 +72,7 @@ def test_list_says_what_there_is_and_show_what_was_said(ask):
 
 def test_no_session_and_a_wrong_name_are_said(repo, environ):
     result = vibe_gate("sessions", "list", cwd=repo, environ=environ)
-    assert (result.code, result.out) == (0, "No sessions yet.\n")
+    assert (result.code, result.out) == (0, NO_SESSIONS)
     result = vibe_gate("sessions", "show", "6f*", cwd=repo, environ=environ)
     assert result.code == 2 and "No session '6f*'; see `vibe-gate sessions list`." in result.err
 
@@ -101,7 +106,7 @@ def test_a_session_gets_another_title_and_is_deleted(ask, repo):
     assert "A better title" in ask("list")
     assert "needs a letter" in ask("rename", first, " ", code=2)
     assert ask("delete", first) == f"{first} is deleted.\n"
-    assert ask("list") == "No sessions yet.\n"
+    assert ask("list") == NO_SESSIONS
     assert not list((repo / ".vibe-artifacts" / "sessions").iterdir())
 
 

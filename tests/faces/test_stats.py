@@ -21,6 +21,15 @@ from vibe_gate.domain.bundles import began
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 
+def test_without_a_run_a_sentence_stands_for_the_figures(repo, environ):
+    def stats(*argv):
+        return vibe_gate("stats", *argv, cwd=repo, environ=environ)
+
+    assert stats().out == "No runs yet; `vibe-gate review` records one.\n"
+    assert stats("--since", "7d").out == "No runs match; `vibe-gate bundles list` shows all runs.\n"
+    assert stats("--json").json["runs"] == 0
+
+
 @pytest.mark.slow
 def test_stored_runs_are_added_up(tmp_path, environ):
     repo = swallowing(tmp_path / "repo", environ)
@@ -28,9 +37,6 @@ def test_stored_runs_are_added_up(tmp_path, environ):
     def run(*argv, **variables):
         return vibe_gate(*argv, cwd=repo.path, environ={**environ, **variables})
 
-    assert run("stats").out.splitlines() == [
-        "0 runs", "findings: 0 kept, 0 overridden, 0 suppressed", "cost: $0.0000",
-    ]  # fmt: skip
     with answering(answers(fails(), answer_to("names-are-clear"))) as model:
         first = run("review", "HEAD~1..HEAD", "--json", **model.environ).json
     run("review", "HEAD~1..HEAD")

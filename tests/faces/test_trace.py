@@ -13,6 +13,7 @@ from command import vibe_gate
 from hooked import Hooked, start_repository
 
 from vibe_gate.domain.agent_trace import hash_of, model_id
+from vibe_gate.report.sentences import UNCAPTURED
 
 SCHEMA = json.loads(
     (Path(__file__).parents[1] / "gate" / "agent-trace-0.1.0.schema.json").read_text()
@@ -145,7 +146,15 @@ def test_records_of_three_commits_are_valid_by_the_schema_and_hold_no_prompt(rep
     assert valid(file.read_text()) == records[2:]
     result = vibe_gate("trace", by_hand, cwd=repository.path, environ=repository.environ)
     assert (result.code, result.out) == (0, "")
-    assert "No line is known to be a captured session's: 1 of 1 commit." in result.err
+    assert result.err == (
+        "No record of 1 of 1 commit. No captured session is known to have written a line there.\n"
+    )
+
+
+def test_without_a_captured_session_a_sentence_says_what_records_them(repo, environ):
+    result = vibe_gate("trace", cwd=repo, environ=environ)
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"No record of 1 of 1 commit. {UNCAPTURED}\n"
 
 
 def test_blame_names_the_tool_whose_record_claims_a_line_and_no_record_makes_a_line_a_persons(

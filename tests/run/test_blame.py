@@ -14,7 +14,7 @@ from typing_history import History, forty_commits
 
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
-from vibe_gate.report import blame_rows
+from vibe_gate.report import blame_rows, sentences
 from vibe_gate.run.file_texts import MAX_SEARCHED
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, find_writes_of_lines
 from vibe_gate.store.captured_writes import WritingSessions, line_digests_of
@@ -123,7 +123,7 @@ def test_captured_sessions_in_a_store_that_git_tracks_are_not_believed(history, 
     assert (result.code, [line["by"] for line in result.json["lines"]]) == (0, ["unknown"]), (
         result.err
     )
-    assert blame_rows.UNCAPTURED in result.err
+    assert sentences.UNCAPTURED in result.err
     with open_repository(history.repo.path, read_environment(environ)) as repository:
         assert repository.capture_roots() == (tmp_path / "linked",)
 

@@ -17,11 +17,6 @@ from vibe_gate.domain.blame import LineOrigin
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, safe
 
-UNCAPTURED = (
-    "No captured session is here, so no line is told to be an agent's: "
-    "`vibe-gate install claude|gemini|codex` records them."
-)
-
 MAX_TOOL = 24
 """Letters of the tool whose record claims a line, so that it is seen to be a claim."""
 

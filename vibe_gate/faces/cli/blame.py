@@ -23,7 +23,7 @@ from vibe_gate.faces.cli.output import (
 )
 from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.git import Repository
-from vibe_gate.report import blame_rows
+from vibe_gate.report import blame_rows, sentences
 from vibe_gate.run.fact_finding import catch_up
 from vibe_gate.run.line_origins import WORKING_TREE, line_origins
 from vibe_gate.run.run_bundle import world_around
@@ -64,7 +64,7 @@ def _run(arguments: BlameArguments) -> int:
     if unread:
         complain(f"note: {safe(unread)}")
     if not any(origin.source for origin in origins) and not has_captured_sessions(roots):
-        complain(f"note: {blame_rows.UNCAPTURED}")
+        complain(f"note: {sentences.UNCAPTURED}")
     if arguments.as_json:
         return emit_result(
             blame_rows.build_blame_document(path, revision, origins), (), as_json=True

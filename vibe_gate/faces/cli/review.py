@@ -343,7 +343,7 @@ def _exit_code(finished: Review, failures: list[str]) -> int:
 def _present(form: ReviewForm, finished: Review, request: ReviewRequest) -> None:
     summary = finished.summary
     if form == "concise":
-        lines = [explain_no_change(request.selection)]
+        lines = [explain_no_change(request.selection, summary.change)]
         if summary.run_id:
             lines = sentences.concise_lines(summary)
         emit("\n".join(lines) + "\n")

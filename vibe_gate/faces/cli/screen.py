@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.summary import ChangeSummary
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.report import sentences
@@ -30,7 +31,7 @@ def present_review(finished: Review, request: ReviewRequest, *, as_json: bool) -
     if as_json:
         print_document(finished)
     elif finished.summary.run_id == "":
-        lines = [explain_no_change(request.selection)]
+        lines = [explain_no_change(request.selection, finished.summary.change)]
         lines += [f"note: {safe(note)}" for note in finished.notes]
         emit("\n".join(lines) + "\n")
     else:
@@ -44,8 +45,11 @@ def print_document(finished: Review) -> None:
     emit(finished.summary.to_json())
 
 
-def explain_no_change(selection: Selection) -> str:
-    """The sentence for a change without files."""
+def explain_no_change(selection: Selection, change: ChangeSummary) -> str:
+    """The sentence for a change without files. `change`: what the selection came to."""
+    is_from_head = selection.kind in ("staged", "worktree") and selection.left == "HEAD"
+    if is_from_head and not change.base_commit:
+        return _explain_no_files(selection.kind)
     before, after = safe(selection.left), safe(selection.right)
     return {
         "staged": "Nothing to review: the index is the same as HEAD.",
@@ -54,6 +58,16 @@ def explain_no_change(selection: Selection) -> str:
         "merge_base": f"Nothing to review: {after} has no changes since its merge base with {before}.",
         "commit": f"Nothing to review: commit {before} changes no files.",
     }[selection.kind]
+
+
+def _explain_no_files(kind: str) -> str:
+    """The sentence for a repository without a commit, where HEAD names nothing yet."""
+    if kind == "staged":
+        return "Nothing to review: there is no commit yet, and the index has no files."
+    return (
+        "Nothing to review: there is no commit yet, and the working tree has no files "
+        "that git would add."
+    )
 
 
 def render_verdict(finished: Review, next_command: str = "", decision: str = "") -> str:

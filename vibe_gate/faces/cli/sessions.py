@@ -40,11 +40,17 @@ from vibe_gate.faces.cli.run import (
 )
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.process_environment import read_process_environment
+from vibe_gate.report.sentences import RECORDS_SESSIONS
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, message_blocks
 from vibe_gate.store.captured_heads import CapturedHead
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.store import open_store
+
+NO_SESSIONS = (
+    "No sessions yet; `vibe-gate run` begins one. Sessions of Claude Code, Gemini CLI and Codex: "
+    f"{RECORDS_SESSIONS}"
+)
 
 SHOWN_CHARACTERS = 400
 """Of one message; `--json` has all of it."""
@@ -171,7 +177,7 @@ def _list(as_json: bool) -> int:
         "sessions": [_document(meta) for meta in own_sessions],
         "captured": [plain(head) for head in captured_heads],
     }
-    return emit_result(document, lines or ["No sessions yet."], as_json=as_json)
+    return emit_result(document, lines or [NO_SESSIONS], as_json=as_json)
 
 
 def _find_captured_session(sessions: Sessions, text: str) -> CapturedHead | None:

@@ -17,6 +17,7 @@ from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import emit, emit_result, is_terminal
 from vibe_gate.faces.cli.runs import StoredRuns, figures_of, parse_since
 from vibe_gate.faces.cli.screen import coloured
+from vibe_gate.report.run_list import NO_MATCHES, NO_RUNS
 from vibe_gate.report.statistics import compute_statistics, draw_statistics, render_statistics
 
 
@@ -47,6 +48,9 @@ def _run(arguments: StatsArguments) -> int:
     runs_by_place = {entry.place: entry for entry in all_runs}
     with figures_of(bundles) as figures:
         total = compute_statistics(entries, runs_by_place, figures, labels, since)
+    if not entries and not total.criteria and not arguments.as_json:
+        emit(f"{NO_RUNS if since is None else NO_MATCHES}\n")
+        return PASS
     if arguments.as_json or not is_terminal():
         document = {"since": None, **plain(total)}
         if since is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,8 +15,10 @@ from vibe_gate.faces.cli.formats import check_option_file, warn_of_next, write_o
 from vibe_gate.faces.cli.output import STDOUT, complain, emit, now, open_repository_here
 from vibe_gate.faces.cli.request import parse_selection
 from vibe_gate.git import Repository
+from vibe_gate.report.sentences import UNCAPTURED
 from vibe_gate.run.each import commits_in_range, describe_reversed_range
 from vibe_gate.run.trace import fold_captured_sessions, make_trace_records
+from vibe_gate.store.captured_heads import has_captured_sessions
 
 
 class TraceArguments(Struct, frozen=True):
@@ -48,8 +51,15 @@ def _run(arguments: TraceArguments) -> int:
         warn_of_next([Path(output)] if is_new else [])
     if len(records) < len(commits):
         without = f"{len(commits) - len(records):,} of {counted(len(commits), 'commit')}"
-        complain(f"No line is known to be a captured session's: {without}.")
+        complain(f"No record of {without}. {_explain_no_record(roots)}")
     return PASS
+
+
+def _explain_no_record(roots: Iterable[Path]) -> str:
+    """Why a commit has no record. `roots`: working trees that may keep sessions."""
+    if has_captured_sessions(roots):
+        return "No captured session is known to have written a line there."
+    return UNCAPTURED
 
 
 def _commits(repository: Repository, revision: str) -> list[str]:
