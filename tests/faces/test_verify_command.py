@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import signing
+from command import vibe_gate
+from repos import swallowing
 from standing import CODE, TIDY, Gated, predicate, statement
 
 pytestmark = pytest.mark.slow
@@ -39,6 +41,16 @@ def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_messag
     _, [row] = gated.verify()
     assert (row["status"], row["match"], row["run_id"]) == ("stale", None, gated.bundles()[-1].name)
     assert row["next"] == [f"vibe-gate review --commit {row['commit'][:12]}"]
+
+
+def test_a_review_whose_questions_were_not_asked_for_want_of_a_key_is_told_with_that_reason(
+    tmp_path, environ
+):
+    repo = swallowing(tmp_path / "keyless", environ)
+    assert vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ).code == 3
+    result = vibe_gate("verify", "HEAD~1..HEAD", cwd=repo.path, environ=environ)
+    reason = "the review reached no verdict (exit code 3; judge questions not asked: no API key)"
+    assert reason in " ".join(result.out.split())
 
 
 def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id_until_the_patch_changes(gated):

@@ -176,6 +176,8 @@ def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus
          "judge answers came from a cache, not from this run"),
         ({"waivers": waiver(True, date(2026, 2, 28))}, BOB, {}, "what allowed it to pass expired on 2026-02-28: meant"),
         ({"outcome": "error", "exit_code": 5}, BOB, {}, "the review reached no verdict (exit code 5)"),
+        ({"outcome": "inconclusive", "exit_code": 3, "unasked": "not asked: no API key"}, BOB, {},
+         "the review reached no verdict (exit code 3; judge questions not asked: no API key)"),
     ],
 )  # fmt: skip
 def test_why_a_paper_counts_or_not_is_one_clause(changes, signature, demands, reason):

@@ -376,11 +376,19 @@ def _weigh(
     if receipt.exit_code == 4:
         return "approval", "it changes the gate, and nobody approved that"
     if receipt.exit_code != 0:
-        return "inconclusive", f"the review reached no verdict (exit code {receipt.exit_code})"
+        return "inconclusive", _no_verdict(receipt)
     if required.judge_for(receipt) and receipt.unasked:
         hint = f"; but {required.hints[0].sentence}" if required.hints else ""
         return "incomplete", f"no judge was asked: {receipt.unasked}{hint}"
     return _weigh_pass(candidate, receipt, identity, required)
+
+
+def _no_verdict(receipt: Receipt) -> str:
+    """That a review reached no verdict, and why if that is because no judge was asked."""
+    reason = f"exit code {receipt.exit_code}"
+    if receipt.unasked:
+        reason += f"; judge questions {receipt.unasked}"
+    return f"the review reached no verdict ({reason})"
 
 
 def _weigh_pass(

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
+from vibe_gate.domain.cause import CannotAsk
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.receipt import (
     Receipt,
@@ -25,6 +26,7 @@ from vibe_gate.domain.receipt import (
     statement,
 )
 from vibe_gate.domain.waiver import Waiver
+from vibe_gate.errors import INCONCLUSIVE
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.receipt_notes import share_receipt
 from vibe_gate.version import __version__
@@ -112,7 +114,10 @@ class ReceiptIssuer(Struct, frozen=True):
     def _unasked(self) -> str:
         """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""
         unasked = self.answers.unasked
-        if unasked is None or not self.answers.chosen:
+        if unasked is None:
+            return ""
+        is_left_open = self.summary.exit_code == INCONCLUSIVE and isinstance(unasked, CannotAsk)
+        if not self.answers.chosen and not is_left_open:
             return ""
         for rubric in self.summary.rubrics:
             if any(criterion.kind == "judge" for criterion in rubric.criteria):
