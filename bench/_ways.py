@@ -26,17 +26,17 @@ LONG_AGO = 1_700_000_000
 commit, hook or not.
 """
 
-EMPTY = f"""\
+_EMPTY = """\
 repos:
   - repo: local
     hooks:
       - id: empty
         name: empty
         entry: "true"
-        language: system
+        language: {language}
         pass_filenames: false
         always_run: true
-        stages: [{", ".join(STAGES)}]
+        stages: [{stages}]
 """
 
 _HOOK = """\
@@ -69,20 +69,24 @@ class Program:
     """The folder of its environment that has the program."""
     checkout: Path
     """The checkout whose hooks a framework gets."""
+    is_called_directly: bool = False
+    """Whether a framework gets its hooks as `language: system`: no environment is built."""
 
     @property
     def path(self) -> str:
         return str(self.folder / "vibe-gate")
 
 
-def programs_of(folders: Sequence[Path]) -> list[Program]:
+def programs_of(folders: Sequence[Path], *, direct: bool = False) -> list[Program]:
     """The programs of these folders, by default that of the interpreter which runs the
-    benchmark, with the hooks of the benchmark's checkout.
+    benchmark, with the hooks of the benchmark's checkout; `direct` as of Program.
     """
+    if direct:
+        print("README's hooks as `language: system`, not as README installs them", flush=True)
     if not folders:
-        return [Program("", Path(sys.executable).parent, ROOT)]
+        return [Program("", Path(sys.executable).parent, ROOT, direct)]
     return [
-        Program(f" ({folder})", folder.absolute(), find_checkout(folder.absolute()))
+        Program(f" ({folder})", folder.absolute(), find_checkout(folder.absolute()), direct)
         for folder in folders
     ]
 
@@ -111,8 +115,13 @@ def find_checkout(folder: Path) -> Path:
 
 
 def hooked_environment(work: Path, program: Program) -> dict[str, str]:
-    """The environment of `_pairs.environment` with one vibe-gate and the frameworks on PATH."""
+    """The environment of `_pairs.environment` with one vibe-gate and the frameworks on PATH, and
+    with what pip and uv are told by variables, who install README's hooks.
+    """
     environ = environment(work / "home", ROOT)
+    for name, value in os.environ.items():
+        if name.startswith(("PIP_", "UV_")):
+            environ[name] = value
     del environ["PYTHONPATH"]  # each program runs its own checkout
     folders = [str(program.folder)]
     for name in FRAMEWORKS:
@@ -141,8 +150,9 @@ def make_repository(where: Path, environ: Mapping[str, str], files: int) -> Path
 def install_hooks(where: Path, environ: Mapping[str, str], way: str, program: Program) -> bool:
     """Put hooks into the repository; whether what they need is installed.
 
-    `way`: "no hooks", "install git", or a framework and a word: "prek, ours" (README's four hooks),
-    "prek, empty" (`true` at the same stages), "pre-commit, others" (programs with such checks).
+    `way`: "no hooks", "install git", or a framework and words: "prek, ours" (README's four hooks),
+    "prek, empty" (`true` at the same stages), "prek, empty python" (the same as a hook of
+    `language: python`), "pre-commit, others" (programs with such checks).
     """
     if way == "no hooks":
         return True
@@ -150,9 +160,9 @@ def install_hooks(where: Path, environ: Mapping[str, str], way: str, program: Pr
         run(where, environ, program.path, "install", "git")
         return True
     framework, _, hooks = way.partition(", ")
-    config = EMPTY
+    config = empty_hooks("python" if hooks == "empty python" else "system")
     if hooks == "ours":
-        config = readme_hooks(program)
+        config = readme_hooks(program, environ)
     elif hooks == "others":
         config = other_hooks()
     path = find_peer(framework)
@@ -165,11 +175,33 @@ def install_hooks(where: Path, environ: Mapping[str, str], way: str, program: Pr
     if hooks == "others":
         stages = []
     run(where, environ, path, "install", *stages)
+    if "language: system" not in config:
+        run(where, environ, path, "install-hooks")  # else the first commit would wait for it
     return True
 
 
-def readme_hooks(program: Program) -> str:
-    """README's four hooks, of the program at hand."""
+def empty_hooks(language: str) -> str:
+    """A configuration with one hook that does nothing, at all stages."""
+    return _EMPTY.format(language=language, stages=", ".join(STAGES))
+
+
+def readme_hooks(program: Program, environ: Mapping[str, str]) -> str:
+    """README's four hooks of the program at hand, in an environment that the framework builds of
+    the last commit of its checkout.
+    """
+    if program.is_called_directly:
+        return direct_hooks(program)
+    revision = read_output(program.checkout, environ, "git", "rev-parse", "HEAD")
+    text = (program.checkout / MANIFEST).read_text()
+    ids = [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- id: ")]
+    hooks = "".join(f"      - {hook_id}\n" for hook_id in ids)
+    return f"repos:\n  - repo: {program.checkout}\n    rev: {revision}\n    hooks:\n{hooks}"
+
+
+def direct_hooks(program: Program) -> str:
+    """README's four hooks as hooks of the system, which call the program without the framework's
+    start of Python.
+    """
     text = (program.checkout / MANIFEST).read_text()
     text = text[text.index("- id: ") :].replace("language: python", "language: system")
     lines = [
@@ -193,7 +225,13 @@ def other_hooks() -> str:
 
 def run(where: Path, environ: Mapping[str, str], *argv: str) -> None:
     """Run a command that must succeed."""
+    read_output(where, environ, *argv)
+
+
+def read_output(where: Path, environ: Mapping[str, str], *argv: str) -> str:
+    """What a command prints that must succeed, without blanks around it."""
     done = subprocess.run(argv, cwd=where, env=dict(environ), capture_output=True, check=False)
     if done.returncode:
         words = os.fsdecode(done.stderr or done.stdout)[-500:]
         raise SystemExit(f"{' '.join(argv)[:200]} ended with {done.returncode}: {words}")
+    return os.fsdecode(done.stdout).strip()

@@ -3,11 +3,11 @@
     python bench/commit.py [--pairs 15] [--files 3000] [--program BIN ...]
 
 Repositories of many files, the same change in turn: without hooks, with `install git` (which reviews
-by the built-in checks and records), under pre-commit and prek with README's four hooks, with `true`
-at the same stages, and under pre-commit with other programs that look for some of the same things
-(`OTHERS` of _ways.py). Beside a framework an agent has the `reference-transaction` hook, too.
-Processor time of git and of all that it starts, the least of each side; wall clock in brackets.
-`--program` as of rewrites.py.
+by the built-in checks and records), under pre-commit and prek with README's four hooks as it installs
+them, with `true` at the same stages (`language: system`, and `python`), and under pre-commit with
+other programs that look for some of the same things (`OTHERS` of _ways.py). Beside a framework an
+agent has the `reference-transaction` hook, too. Processor time of git and of all that it starts, the
+least of each side; wall clock in brackets. `--program` and `--direct` as of rewrites.py.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=15, help="rounds (default: 15)")
     parser.add_argument("--files", type=int, default=3_000, help="of each repository")
     parser.add_argument("--program", type=Path, action="append", default=[], metavar="BIN")
+    parser.add_argument("--direct", action="store_true", help="build no environments")
     options = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
-    sides = dict(make_sides(options.files, programs_of(options.program)))
+    sides = dict(make_sides(options.files, programs_of(options.program, direct=options.direct)))
     return 0 if report(least_of_each(sides, options.pairs)) else 1
 
 
@@ -55,7 +56,7 @@ def make_sides(files: int, programs: Sequence[Program]) -> Iterator[tuple[str, S
     """A commit by a person, and one by an agent where it is another, for each way."""
     ways = ["no hooks", "install git", PEER]
     for framework in FRAMEWORKS:
-        ways += [f"{framework}, empty", f"{framework}, ours"]
+        ways += [f"{framework}, empty", f"{framework}, empty python", f"{framework}, ours"]
     for way in ways:
         has_gate = way == "install git" or way.endswith(", ours")
         for program in programs if has_gate else programs[:1]:

@@ -42,13 +42,13 @@ PARTS = (
         "commit of a person and of an agent",
         "commit",
         "--pairs 7 --files 3000",
-        "--pairs 0 --files 20",
+        "--pairs 0 --files 20 --direct",
     ),
     Part(
         "rebase and cherry-pick of 1 to 40",
         "rewrites",
         "--commits 1,20,40 --rounds 1",
-        "--commits 1 --rounds 0 --files 20",
+        "--commits 1 --rounds 0 --files 20 --direct",
     ),
     Part(
         "checks of 1 to 10,000 files",

@@ -4,12 +4,15 @@ real.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,3 +199,37 @@ def install_gate(repository: Hooked, way_in: str) -> Hooked:
     result = repository.run(str(BIN / way_in), "install", *types)
     assert result.code == 0, result.text
     return repository
+
+
+def commit_on_terminal(repository: Hooked, *words: str, **variables: str) -> str:
+    """What `git commit WORDS`, which must succeed, shows on a terminal of its own. `vibe-gate` is
+    started, not forked from another session.
+    """
+    master, slave = pty.openpty()
+    environ = {
+        **repository.environ,
+        **repository.more,
+        **variables,
+        "TERM": "dumb",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+    }
+    process = subprocess.Popen(
+        ["git", "commit", *words],
+        cwd=repository.path,
+        env=environ,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(slave)
+    screen = b""
+    try:
+        while block := os.read(master, 65536):
+            screen += block
+    except OSError:  # Linux: the last writer has closed its side
+        pass
+    os.close(master)
+    assert process.wait() == 0, screen
+    return screen.decode()

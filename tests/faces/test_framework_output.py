@@ -4,15 +4,17 @@ lost.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import subprocess
-import termios
 from pathlib import Path
 
 import pytest
-from hooked import BIN, Hooked, add_judged_gate, install_gate, start_repository
+from hooked import (
+    BIN,
+    Hooked,
+    add_judged_gate,
+    commit_on_terminal,
+    install_gate,
+    start_repository,
+)
 from repos import GATE
 
 from vibe_gate.domain.environment import read_environment
@@ -49,39 +51,6 @@ def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
     return start_repository(tmp_path / "repository", environ)
 
 
-def on_a_terminal(repository: Hooked, *argv: str) -> str:
-    """What a command shows on a terminal of its own. `vibe-gate` is started, not forked from
-    another session.
-    """
-    master, slave = pty.openpty()
-    environ = {
-        **repository.environ,
-        **repository.more,
-        "TERM": "dumb",
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-    }
-    process = subprocess.Popen(
-        argv,
-        cwd=repository.path,
-        env=environ,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )
-    os.close(slave)
-    screen = b""
-    try:
-        while block := os.read(master, 65536):
-            screen += block
-    except OSError:  # Linux: the last writer has closed its side
-        pass
-    os.close(master)
-    assert process.wait() == 0, screen
-    return screen.decode()
-
-
 def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
     install_gate(repository, framework)
     repository.write(a="x\n")
@@ -89,7 +58,7 @@ def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
     assert "hook id" not in output
     assert "vibe-gate:" not in output
     repository.write(a="y\n")
-    screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "y")
+    screen = commit_on_terminal(repository, "-q", "-a", "-m", "y")
     assert "hook id" not in screen
     assert "vibe-gate:" not in screen
     assert repository.records()[-1]["tree"] == repository.tree()
@@ -107,7 +76,7 @@ def test_a_warning_is_shown_on_a_persons_terminal(repository, framework):
     add_judged_gate(repository, WARNS)
     install_gate(repository, framework)
     repository.write(a="TODO\n")
-    screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "x")
+    screen = commit_on_terminal(repository, "-q", "-a", "-m", "x")
     assert "vibe-gate: PASS with 1 warning" in screen
     assert "hook id" not in screen
 
@@ -146,7 +115,7 @@ def test_a_bypass_is_said_after_the_commit(repository, framework):
 def test_a_bypass_is_said_once_on_a_terminal(repository, framework):
     install_gate(repository, framework)
     repository.write(a="x\n")
-    screen = on_a_terminal(repository, "git", "commit", "-q", "-a", "--no-verify", "-m", "x")
+    screen = commit_on_terminal(repository, "-q", "-a", "--no-verify", "-m", "x")
     assert screen.count("went past the hooks") == 1
     assert "Failed" not in screen
 

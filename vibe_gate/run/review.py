@@ -274,7 +274,7 @@ def _run_checks(
     progress: Progress,
 ) -> CheckResults:
     job = request.forge or ForgeJob()
-    files = counted(len(facts.change.files), "file")
+    files = _files_words(facts.change)
     check_count = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
     progress("checks", f"{files}, {counted(check_count, 'check')}")
     return run_checks(
@@ -284,6 +284,15 @@ def _run_checks(
         conduct=cache(partial(collect_conduct, facts, repository, run)),
         suggest=job.shows_repairs,
     )
+
+
+def _files_words(change: Change) -> str:
+    """How many files it has, and how large they are if that takes a while."""
+    words = counted(len(change.files), "file")
+    megabytes = sum(file.after.size for file in change.files if file.after) // 1_000_000
+    if not megabytes:
+        return words
+    return f"{words} ({megabytes:,} MB)"
 
 
 async def _ask_judges(

@@ -75,6 +75,7 @@ def _run(arguments: HookArguments) -> int:
         state=cache(open_state),
         strict=arguments.strict,
         progress=show,
+        is_on_terminal=is_terminal(),
     )
     code = _run_stage(arguments.stage, hook)
     if not output:

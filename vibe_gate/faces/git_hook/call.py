@@ -124,6 +124,8 @@ class Hook(Struct, frozen=True):
     """Opens that of whoever runs git; None if nobody can be asked there."""
     progress: Callable[[str], None] = print
     """Prints a line that matters only while the hook works."""
+    is_on_terminal: bool = False
+    """Whether what it prints is seen on a terminal at once."""
 
     @property
     def now(self) -> str:

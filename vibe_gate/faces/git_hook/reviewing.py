@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import chain
 
 from vibe_gate.context.mode import HookMode
@@ -28,6 +27,7 @@ from vibe_gate.faces.git_hook.call import (
 )
 from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.faces.git_hook.unreviewed import loud
+from vibe_gate.faces.git_hook.waiting_notice import WaitingNotice
 from vibe_gate.git import Repository
 from vibe_gate.receipts.receipt_notes import are_notes_wanted
 from vibe_gate.report import queries, sentences
@@ -76,14 +76,16 @@ def review_change(
         with suppress(OSError):  # what it says of the tree may not be so after this review
             (repository.common_dir / PASSED).unlink()
         settle_marks_left(hook, repository)
+        notice = WaitingNotice(hook)
         walk = review_in(
             repository,
             request,
             clock=hook.clock,
-            progress=partial(_show_progress, hook),
+            progress=notice.show,
             state=hook.state(repository.common_dir),
         )
-        review = progress.run_walk(walk)
+        with notice.after_a_moment():
+            review = progress.run_walk(walk)
         git_effect = _effect_of(hook, review)
         if not review.summary.run_id:
             if selection.kind == "staged" and _is_started_by_hand(hook):
@@ -113,12 +115,6 @@ def _effect_of(hook: Hook, review: Review) -> Effect:
 def _is_started_by_hand(hook: Hook) -> bool:
     """Whether this is `pre-commit run --all-files` or the like: git names an index to its hooks."""
     return hook.stage == "pre-commit" and not hook.has_index_of_git
-
-
-def _show_progress(hook: Hook, stage: str, action: str) -> None:
-    """Say that a judge is asked: all else takes a moment."""
-    if stage == "judge":
-        hook.progress(f"vibe-gate: {action} ...")
 
 
 def settle_marks_left(hook: Hook, repository: Repository) -> None:
