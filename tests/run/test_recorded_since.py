@@ -12,6 +12,7 @@ from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import open_repository
 from vibe_gate.run.agent_writes import AgentWrites
 from vibe_gate.run.recorded_since import find_recorded_since
+from vibe_gate.store.captured_writes import WritingSessions
 from vibe_gate.store.clone_state import open_state
 from vibe_gate.store.stored_writes import LineDigests
 
@@ -40,7 +41,8 @@ def test_without_sessions_the_first_commit_with_a_sign_of_an_agent_counts(
         open_repository(repo.path, read_environment(environ)) as repository,
         open_state(repository.common_dir) as state,
     ):
-        writes = AgentWrites([repo.path], state, LineDigests(b"k" * 32), {"a.py"})
+        sessions = WritingSessions([repo.path])
+        writes = AgentWrites(sessions, state, LineDigests(b"k" * 32), {"a.py"})
         authorship = Authorship(repository, {}, state)
         recorded_since = find_recorded_since(repository, state, authorship, writes, committed_at)
     assert recorded_since == since
