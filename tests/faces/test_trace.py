@@ -101,6 +101,12 @@ def read_notes(repository: Hooked, revision: str = "HEAD") -> list[dict[str, Any
     return valid(result.text) if result.code == 0 else []
 
 
+def install_with_records(repository: Hooked) -> None:
+    """The hooks of git, which keep Agent Trace records."""
+    environ = repository.environ | repository.more
+    vibe_gate("install", "git", "--trace", cwd=repository.path, environ=environ)
+
+
 def ranges(record: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
     return {
         file["path"]: [
@@ -248,13 +254,7 @@ def test_the_hooks_keep_records_beside_those_of_other_tools_through_amend_and_re
 
 @pytest.mark.slow  # the same
 def test_what_fails_while_a_record_is_kept_is_said_and_stops_no_commit(repository):
-    vibe_gate(
-        "install",
-        "git",
-        "--trace",
-        cwd=repository.path,
-        environ=repository.environ | repository.more,
-    )
+    install_with_records(repository)
     agent_writes(repository, "new.py", "one\n")
     (repository.path / ".git" / "refs" / "notes").mkdir(parents=True, exist_ok=True)
     lock = repository.path / ".git" / "refs" / "notes" / "agent-trace.lock"
@@ -271,13 +271,7 @@ def test_what_fails_while_a_record_is_kept_is_said_and_stops_no_commit(repositor
 
 def test_uninstall_takes_it_back_and_keeps_what_is_recorded(repository):
     was = sorted(path.name for path in (repository.path / ".git").rglob("*"))
-    vibe_gate(
-        "install",
-        "git",
-        "--trace",
-        cwd=repository.path,
-        environ=repository.environ | repository.more,
-    )
+    install_with_records(repository)
     result = vibe_gate(
         "uninstall", "git", cwd=repository.path, environ=repository.environ | repository.more
     )

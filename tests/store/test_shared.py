@@ -12,7 +12,7 @@ import pytest
 from bundle_words import START
 from recorded import Kind, record_run
 
-from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.store_access import StoreAccess
@@ -229,6 +229,12 @@ def upload_runs(machine: Machine, root: Path) -> None:
     assert not any(shared.upload(entry) for entry in bundles.find())
 
 
+def facts_of(entry: RunEntry) -> tuple[object, ...]:
+    """What a list shows of a run, beside its name."""
+    ids = (entry.patch_id, entry.range_patch_id)
+    return (entry.created_at, entry.outcome, *ids, entry.cost_usd, entry.author)
+
+
 def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(
     machine: Machine, tmp_path: Path
 ) -> None:
@@ -246,28 +252,7 @@ def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(
         (local_runs[0].run_id, ()),
         (local_runs[1].run_id, local_runs[1].rubrics),
     ]
-    facts = [
-        (
-            entry.created_at,
-            entry.outcome,
-            entry.patch_id,
-            entry.range_patch_id,
-            entry.cost_usd,
-            entry.author,
-        )
-        for entry in local_runs
-    ]
-    assert facts == [
-        (
-            entry.created_at,
-            entry.outcome,
-            entry.patch_id,
-            entry.range_patch_id,
-            entry.cost_usd,
-            entry.author,
-        )
-        for entry in shared_runs.find()
-    ]
+    assert list(map(facts_of, local_runs)) == list(map(facts_of, shared_runs.find()))
     assert [entry.outcome for entry in shared_runs.find(outcome="fail")] == ["fail"]
     assert len(shared_runs.find(since=START + timedelta(seconds=30))) == 1
     with pytest.raises(UsageError, match="--path looks into runs"):
