@@ -31,7 +31,6 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
 from vibe_gate.domain.document import plain, read, to_json
 from vibe_gate.domain.event import NodeConfig
-from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, RawFinding, short, whole_change_finding
 
@@ -44,7 +43,6 @@ __all__ = [
     "CheckInput",
     "CheckResult",
     "CheckResults",
-    "Gate",
     "run_check",
     "run_checks",
 ]

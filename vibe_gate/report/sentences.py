@@ -29,8 +29,10 @@ from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import finding_places, queries
 
 RECORDS_SESSIONS = "`vibe-gate install claude|gemini|codex` records them."
+"""What to do where no session of another program is captured; the end of a sentence."""
 
 UNCAPTURED = f"No captured session is here, so no line is told to be an agent's: {RECORDS_SESSIONS}"
+"""Why no line has an agent."""
 
 SHORT_ID = 12
 """Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
