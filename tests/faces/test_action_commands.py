@@ -62,9 +62,7 @@ def test_a_command_is_the_first_line_and_nothing_else(body, command):
     [
         ("right 3fbd", True),
         ("wrong 3fbd the caller checks it", False),
-        ("override 3fbd wrong: the caller checks it", False),
-        ("override 3fbd Accepted, until June", True),
-        ("override 3fbd the caller is not wrong", None),
+        ("override 3fbd wrong: the caller checks it", None),
         ("explain 3fbd wrong", None),
     ],
 )
@@ -361,7 +359,7 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
     github.permissions["bob"] = "read"
     assert labels() == [(second, True, "@carol", "reaction", "")]
     github.permissions["bob"] = "write"
-    github.add_comment(7, "bob", f"/vibe-gate override {second} wrong: a format's marker")
+    github.add_comment(7, "bob", f"/vibe-gate wrong {second} a format's marker")
     assert project.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full").code == 1
     archive = Path(project.outputs["artifact-path"], "bundle.tar.xz")
     place = Repo(project.place / "other", project.environ).path

@@ -74,86 +74,72 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
 
 
 @pytest.mark.parametrize(
-    ("option", "origin", "environ", "expected"),
+    ("origin", "environ", "expected"),
     [
-        (None, HUB, TOKEN, to("github.com", "api.github.com", "octo/hello", "hub")),
-        (None, HUB, {"GH_TOKEN": "own"}, to("github.com", "api.github.com", "octo/hello", "own")),
-        ("a/b", HUB, TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
-        ("a/b", "", TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
+        (HUB, TOKEN, to("github.com", "api.github.com", "octo/hello", "hub")),
+        (HUB, {"GH_TOKEN": "own"}, to("github.com", "api.github.com", "octo/hello", "own")),
         (
             *(
-                None,
                 OWN,
                 TOKEN | {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": f"{GHES.upper()}:8443"},
             ),
             to(f"{GHES}:8443", f"{GHES}:8443/api/v3", "team/app", "ghes"),
         ),
         (
-            *(None, f"git@{GHES}:team/app", {"GITHUB_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES}),
+            *(f"git@{GHES}:team/app", {"GITHUB_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES}),
             to(GHES, f"{GHES}/api/v3", "team/app", "ghes"),
         ),
         (
-            *("a/b", f"git@{GHES}:team/app", {"GH_TOKEN": "said", "GH_HOST": GHES}),
-            to(GHES, f"{GHES}/api/v3", "a/b", "said"),
+            *(f"git@{GHES}:team/app", {"GH_TOKEN": "said", "GH_HOST": GHES}),
+            to(GHES, f"{GHES}/api/v3", "team/app", "said"),
         ),
         (
-            None,
             "git@acme.ghe.com:team/app",
             TOKEN,
             to("acme.ghe.com", "api.acme.ghe.com", "team/app", "hub"),
         ),
         (
-            *(None, f"git@{GHES}:team/app", TOKEN | {"GITHUB_SERVER_URL": f"https://{GHES}/"}),
+            *(f"git@{GHES}:team/app", TOKEN | {"GITHUB_SERVER_URL": f"https://{GHES}/"}),
             to(GHES, f"{GHES}/api/v3", "team/app", "hub"),
         ),
         (
-            *(None, HUB, TOKEN | {"GITHUB_API_URL": "https://proxy.example/api"}),
+            *(HUB, TOKEN | {"GITHUB_API_URL": "https://proxy.example/api"}),
             to("github.com", "proxy.example/api", "octo/hello", "hub"),
         ),
         (
-            None,
             OWN,
             TOKEN | {"GITHUB_REPOSITORY": "a/b"},
             to("github.com", "api.github.com", "a/b", "hub"),
         ),
-        (
-            "c/d",
-            HUB,
-            TOKEN | {"GITHUB_REPOSITORY": "a/b"},
-            to("github.com", "api.github.com", "c/d", "hub"),
-        ),
     ],
 )
-def test_where_to_post(option, origin, environ, expected):
-    assert destination(option, [origin, ""], read_forge_settings(environ)) == expected
+def test_where_to_post(origin, environ, expected):
+    assert destination([origin, ""], read_forge_settings(environ)) == expected
 
 
 @pytest.mark.parametrize(
-    ("option", "origin", "environ", "sentence"),
+    ("origin", "environ", "sentence"),
     [
         (
-            None,
             OWN,
             TOKEN | {"GH_TOKEN": "own"},
             f"If {GHES}:8443 is a GitHub Enterprise server, set GH_HOST={GHES}:8443",
         ),
         (
-            None,
             OWN,
             TOKEN,
             f"No token for {GHES}:8443, where origin is: vibe-gate posts to GitHub and GitHub Enterprise.",
         ),
         (
-            *(None, OWN, {"GH_HOST": f"{GHES}:8443"}),
+            *(OWN, {"GH_HOST": f"{GHES}:8443"}),
             f"No token for {GHES}:8443: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {GHES}:8443` prints one).",
         ),
-        (None, "", TOKEN, "this clone has no remote named origin. Use --repository OWNER/NAME"),
+        ("", TOKEN, "this clone has no remote named origin. Set GITHUB_REPOSITORY to OWNER/NAME"),
         *(
             (
-                None,
                 url,
                 TOKEN,
-                "origin is on github.com, but its URL names no repository (OWNER/NAME). Use --repository",
+                "origin is on github.com, but its URL names no repository (OWNER/NAME). Set GITHUB_REPOSITORY",
             )
             for url in (
                 "https://github.com/o",
@@ -162,63 +148,52 @@ def test_where_to_post(option, origin, environ, expected):
             )
         ),
         (
-            None,
             f"https://{GHES}/o",
             {"GH_HOST": GHES},
             f"origin is on {GHES}, but its URL names no repository",
         ),
-        (None, "https://gitlab.com/a/b/c", TOKEN, "origin is not on a GitHub server"),
+        ("https://gitlab.com/a/b/c", TOKEN, "origin is not on a GitHub server"),
         (
-            None,
             OWN,
             {"GH_TOKEN": "own", "GH_HOST": "other.example"},
             "is sent to a server that only origin names",
         ),
         (
-            None,
             "git@gitlab.example:a/b",
             {"GH_ENTERPRISE_TOKEN": "ghes"},
             "No token for gitlab.example",
         ),
         (
-            None,
             "work:a/b",
             {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES},
             "No token for work, where origin is",
         ),
         (
-            None,
             "https://github.com@evil.example/a/b",
             {"GH_ENTERPRISE_TOKEN": "ghes"},
             "No token for evil.example",
         ),
-        (None, HUB, {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
+        (HUB, {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
         (
-            None,
             HUB,
             {"GH_ENTERPRISE_TOKEN": "ghes", "GITHUB_REPOSITORY": "a/b"},
             "No token: set GITHUB_TOKEN",
         ),
         (
-            None,
             "/srv/octo/hello",
             TOKEN,
-            "origin is not on a GitHub server. Use --repository OWNER/NAME",
+            "origin is not on a GitHub server. Set GITHUB_REPOSITORY to OWNER/NAME",
         ),
         (
-            None,
             OWN,
             TOKEN | {"GITHUB_API_URL": "https://api.github.com"},
             "origin is not on github.com",
         ),
-        ("x", HUB, TOKEN, "write --repository as OWNER/NAME"),
     ],
 )
-def test_what_is_not_known_is_said_without_the_credentials_of_an_url(
-    option, origin, environ, sentence
-):
+def test_what_is_not_known_is_said_without_the_credentials_of_an_url(origin, environ, sentence):
     with pytest.raises(UsageError) as caught:
-        destination(option, [origin], read_forge_settings(environ))
+        destination([origin], read_forge_settings(environ))
     assert sentence in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
@@ -232,13 +207,12 @@ def test_what_is_not_known_is_said_without_the_credentials_of_an_url(
     ],
 )
 def test_origin_is_on_the_server_of_the_environment_whatever_port_and_scheme(server, origin):
-    target = destination(None, [origin], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": server}))
+    target = destination([origin], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": server}))
     assert (target.repository, target.server_url) == ("octo/hello", server)
 
 
 def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
     target = destination(
-        None,
         ["https://github.com/octo/hello", "https://mirror.example/octo/hello"],
         read_forge_settings(TOKEN),
     )
@@ -247,18 +221,18 @@ def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
 
 def test_what_is_shown_of_a_destination_has_no_token():
     assert (
-        repr(destination(None, [HUB], read_forge_settings(TOKEN)))
+        repr(destination([HUB], read_forge_settings(TOKEN)))
         == "<Destination https://github.com/octo/hello>"
     )
 
 
 def test_a_short_form_of_ones_own_is_what_git_makes_of_it():
     assert (
-        destination(None, ["hub:octo/hello", HUB], read_forge_settings(TOKEN)).server_url
+        destination(["hub:octo/hello", HUB], read_forge_settings(TOKEN)).server_url
         == "https://github.com"
     )
 
 
 def test_a_server_whose_url_is_none_is_a_sentence():
     with pytest.raises(UsageError, match="GITHUB_SERVER_URL is not the URL of a server"):
-        destination(None, [HUB], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": "https://[bad"}))
+        destination([HUB], read_forge_settings(TOKEN | {"GITHUB_SERVER_URL": "https://[bad"}))

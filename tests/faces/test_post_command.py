@@ -118,7 +118,6 @@ def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
         f'{own_lines}[url "git@github.com:"]\n\tinsteadOf = hub:\n[remote "origin"]\n\turl = hub:{events.HOME}\n'
     )
     assert post(run, GITHUB_REPOSITORY="").code == 0
-    assert post(run, "--repository", events.HOME, GITHUB_REPOSITORY="not/this").code == 0
 
 
 def test_several_pull_requests_with_the_commit_are_asked_about(run):

@@ -42,7 +42,9 @@ def test_stored_runs_are_added_up(tmp_path, environ):
     run("review", "HEAD~1..HEAD")
     repo.git("config", "user.name", "Ada")
     repo.git("config", "user.email", "ada@example.org")
-    run("override", first["findings"][0]["fingerprint"], "--reason", "meant", "--accepted")
+    fingerprint = first["findings"][0]["fingerprint"]
+    run("override", fingerprint, "--reason", "meant")
+    run("label", fingerprint, "right")
     run("review", "HEAD~1..HEAD")
     record_run(repo.path, START, Kind(rubrics=()))
     begun(repo.path, START + timedelta(hours=1))

@@ -178,7 +178,7 @@ def test_a_run_is_repeated_by_the_definitions_that_it_began_with_or_refused_with
 def test_definitions_of_a_revision_that_is_gone_are_those_on_disk_if_they_agree(repo):
     repo.write("src/load.py", "x = 1  # TODO\n")
     repo.commit("Change")
-    run = repo.run("check", "HEAD~1..HEAD", "--base", "HEAD", "--json")
+    run = repo.run("check", "HEAD~1..HEAD", "--definitions", "HEAD", "--json")
     assert run.code == 1, run.err
     run_id = run.json["run_id"]
     assert "the same  outcome fail" in replay(repo, run_id).out

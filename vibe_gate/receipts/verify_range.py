@@ -58,11 +58,10 @@ _CHANGES_AT_ONCE = 500
 
 
 class VerifyRequest(Struct, frozen=True):
-    """What a face asks for; `base` and `definitions` as for a review."""
+    """What a face asks for; `definitions` as for a review."""
 
     range: str = ""
     """`A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD."""
-    base: str | None = None
     definitions: str | None = None
     strict: bool = False
     """Whether, as in CI, a pass counts only if somebody else signed it."""
@@ -334,7 +333,7 @@ class _Verifier:
             Selection("range", left=span.base or EMPTY_TREE, right=span.head)
         )
         self.strict = request.strict or environment.in_ci
-        revisions = {"base": request.base, "definitions": request.definitions}
+        revisions = {"base": None, "definitions": request.definitions}
         self.gate = gate_for(repository, self._range_change, **revisions)
         self.signers = read_allowed_signers(repository, self._range_change, **revisions)
         self.finder = ReceiptFinder(repository, now, self.signers, other_worktrees=True)
@@ -388,7 +387,7 @@ class _Verifier:
             return ("--definitions", "worktree")
         bases = [(self._history.parents[name] or [""])[0] for name in span.commits]
         is_one_commit = bases == [span.base]
-        is_default_gate = self._request.base is None and self._request.definitions is None
+        is_default_gate = self._request.definitions is None
         if not revision or (is_one_commit and is_default_gate):
             return ()
         return ("--base", revision[:SHORT_ID])

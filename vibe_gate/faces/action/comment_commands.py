@@ -114,20 +114,11 @@ def _override_in(comment: Comment | None, fingerprint: str) -> CommentCommand | 
     return None
 
 
-_LABELS = {"right": True, "accepted": True, "wrong": False}
-
-
 def label_in_command(command: CommentCommand) -> bool | None:
-    """Whether it says that findings are right, or wrong; None if it says neither.
-
-    The reason of an override may: its first word is `wrong`, or `accepted` of what is right.
-    """
-    if command.verb == "override":
-        first_word = command.reason.partition(" ")[0]
-        return _LABELS.get(first_word.rstrip(":,.;").lower())
+    """Whether it says that findings are right, or wrong; None if it says neither."""
     if command.verb not in ("right", "wrong"):
         return None
-    return _LABELS.get(command.verb)
+    return command.verb == "right"
 
 
 def is_unedited_by_person(comment: Comment) -> bool:

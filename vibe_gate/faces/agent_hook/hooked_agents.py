@@ -61,6 +61,11 @@ class HookedAgent(Struct, frozen=True):
     """The plugin for it that brings the same hooks, by its name before "@"; "" without one."""
 
     @property
+    def has_one_file(self) -> bool:
+        """Whether a repository has one file of its settings, of this machine or committed."""
+        return self.local == self.shared
+
+    @property
     def argument(self) -> tuple[str, ...]:
         """How its hooks name it to the scripts; Claude Code's, which are older, do not."""
         if self.name not in spool.PROJECT_SETTINGS:

@@ -95,34 +95,26 @@ def _host_of(server_url: str) -> str:
         raise UsageError(f"GITHUB_SERVER_URL is not the URL of a server: {error}.") from None
 
 
-def destination(
-    requested: str | None, origins: Sequence[str], settings: ForgeSettings
-) -> Destination:
-    """Where to post. `requested`: a repository that the user named; `origins`: URLs of origin, as
-    configured and as used.
+def destination(origins: Sequence[str], settings: ForgeSettings) -> Destination:
+    """Where to post. `origins`: URLs of origin, as configured and as used.
 
     UsageError: no repository is known, or no token for its server.
     """
     remotes = [remote for remote in map(remote_of, origins) if remote]
-    names_repository = bool(settings.repository) and not requested
-    if settings.server_url or settings.api_url or names_repository:
-        return _by_environment(requested, remotes, settings)
+    if settings.server_url or settings.api_url or settings.repository:
+        return _by_environment(remotes, settings)
     origin = remotes[-1] if remotes else None
     for remote in remotes:
         if remote.server == GITHUB:
             origin = remote
             break
-    if origin is None and not requested:
+    if origin is None:
         raise UsageError(
-            f"Unknown repository: {_why_unknown(origins, settings)}. Use --repository OWNER/NAME."
+            f"Unknown repository: {_why_unknown(origins, settings)}. Set GITHUB_REPOSITORY to OWNER/NAME."
         )
-    host = origin.server if origin else GITHUB
-    repository = requested or (origin.repository if origin else "")
-    if not _NAME.match(repository):
-        raise UsageError(f"Unknown repository: write --repository as OWNER/NAME (on {host}).")
-    return Destination(
-        f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, settings)
-    )
+    server_url = f"https://{origin.server}"
+    token = _token_for(origin.server, settings)
+    return Destination(server_url, api_url(server_url), origin.repository, token)
 
 
 def _why_unknown(origins: Sequence[str], settings: ForgeSettings) -> str:
@@ -146,9 +138,7 @@ def _repository_on(host: str, remotes: Sequence[Remote]) -> str:
     return ""
 
 
-def _by_environment(
-    requested: str | None, remotes: Sequence[Remote], settings: ForgeSettings
-) -> Destination:
+def _by_environment(remotes: Sequence[Remote], settings: ForgeSettings) -> Destination:
     """The server that the environment names, github.com if it names only a repository.
     UsageError.
     """
@@ -160,7 +150,7 @@ def _by_environment(
     if not token:
         raise UsageError(UNSET)
     host = _host_of(server)  # ports may differ: ssh has one of its own
-    repository = requested or settings.repository or _repository_on(host, remotes)
+    repository = settings.repository or _repository_on(host, remotes)
     if not _NAME.match(repository):
         raise UsageError(
             f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME."

@@ -103,6 +103,11 @@ def _parse_place(args: argparse.Namespace) -> Place:
     return "local"
 
 
+def _parse_own_place(args: argparse.Namespace) -> Place:
+    """Of an agent with one file in a repository: that one, or a person's own."""
+    return "user" if args.user else "local"
+
+
 class AgentInstallation(Struct, frozen=True):
     """The arguments of `vibe-gate install AGENT`."""
 
@@ -188,7 +193,7 @@ def _install_agent(agent: HookedAgent, installation: AgentInstallation) -> int:
             for note in _worktree_notes(agent):
                 complain(note)
             _exclude(repository, agent)
-        elif agent.local == agent.shared:
+        elif agent.has_one_file:
             _take_back(repository, agent)
         _install_git_guard(repository)
     return PASS
@@ -284,7 +289,7 @@ def _require_own_file(agent: HookedAgent, repository: Repository, *, is_shared: 
     """UsageError if this machine's hooks would go into a file that git tracks and that is the only
     one.
     """
-    if agent.local == agent.shared and not is_shared and repository.tracked(agent.local):
+    if agent.has_one_file and not is_shared and repository.tracked(agent.local):
         raise UsageError(
             f"git tracks {agent.local}, and {agent.title} has no settings for one machine in a repository: "
             f"use `install {agent.name} --shared` or `--user`. Nothing was changed."
@@ -331,13 +336,13 @@ def _uninstall_agent(agent: HookedAgent, place: Place) -> int:
     _refuse_agents()
     if place == "user":
         path = agent.user_settings(read_process_environment().variables)
-        _drop(path, path.parent)
+        _drop(agent, path, path.parent)
         _plugin_note(agent, None, PLUGIN_REMAINS)
         return PASS
     with open_repository_here() as repository:
         is_shared = place == "shared"
-        _drop(_settings(repository, agent, is_shared=is_shared), repository.root)
-        if not is_shared or agent.local == agent.shared:
+        _drop(agent, _settings(repository, agent, is_shared=is_shared), repository.root)
+        if not is_shared:
             _take_back(repository, agent)
         ours = owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
         if ours and not git_hooks.is_written_whole(repository):
@@ -357,16 +362,17 @@ def _take_back(repository: Repository, agent: HookedAgent) -> None:
         complain(f"Whether git ignores {agent.local} was not looked at: {error}")
 
 
-def _drop(path: Path, below: Path) -> None:
-    """Take our hooks out of the settings at `path`; a file with nothing else goes, and its folder
-    if it is empty.
+def _drop(agent: HookedAgent, path: Path, below: Path) -> None:
+    """Take our hooks out of the agent's settings at `path`; a file with nothing else goes, and its
+    folder if it is empty.
     """
+    other_files = "--shared and --user mean other files"
+    if agent.has_one_file:
+        other_files = "--user means another file"
     quoted_path = paths.quote(str(path))
     text = read_settings(path, below)
     if text is None or (after := drop_hooks(text, quoted_path)) == text:
-        emit(
-            f"unchanged  {quoted_path} (no hooks of vibe-gate there; --shared and --user mean other files)\n"
-        )
+        emit(f"unchanged  {quoted_path} (no hooks of vibe-gate there; {other_files})\n")
     else:
         write_settings(path, below, after)
         emit(f"{'removed' if after is None else 'cleaned'}  {quoted_path}\n")
@@ -435,7 +441,10 @@ def _uninstall_commands() -> dict[str, Command[Any]]:
     for name, agent in AGENTS.items():
         summary = CAPTURED.format(agent.title)
         run = partial(_uninstall_agent, agent)
-        commands[name] = Command(summary, (SHARED, USER), _parse_place, run)
+        if agent.has_one_file:
+            commands[name] = Command(summary, (USER,), _parse_own_place, run)
+        else:
+            commands[name] = Command(summary, (SHARED, USER), _parse_place, run)
     return commands
 
 

@@ -24,29 +24,6 @@ _ANSWERS = {"w": False, "a": True}
 _ASK = "Is the finding wrong, or right and accepted? w: wrong, a: accepted, Enter: no label "
 
 
-class WaivedLabel(Struct, frozen=True):
-    """What the options say of a finding that is let pass."""
-
-    right: bool | None
-    """Whether it is right, and accepted; None: the options do not say."""
-
-    def require_one_finding(self, is_one: bool) -> None:
-        """UsageError if they label something, and what is let pass is not one finding."""
-        if self.right is not None and not is_one:
-            raise UsageError(
-                "--wrong and --accepted label one finding; name it by its fingerprint."
-            )
-
-
-def add_waived_label(parser: argparse.ArgumentParser) -> None:
-    """Declare what a person may say of a finding that is let pass."""
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--wrong", action="store_true", help="the finding is wrong: label it so")
-    either.add_argument(
-        "--accepted", action="store_true", help="it is right, and accepted: label it right"
-    )
-
-
 def known_labels(repository: Repository) -> tuple[Label, ...]:
     """The labels that figures count, those of the team among them; what could not be had is said on
     stderr.
@@ -57,17 +34,12 @@ def known_labels(repository: Repository) -> tuple[Label, ...]:
     return labels
 
 
-def parse_waived_label(args: argparse.Namespace) -> WaivedLabel:
-    """The value of the options of `add_waived_label`."""
-    return WaivedLabel(args.accepted if args.wrong or args.accepted else None)
-
-
-def label_waived(options: WaivedLabel, finding: str, reason: str) -> None:
-    """Label a finding that was let pass, as the options or the person at the terminal say.
+def label_waived(finding: str, reason: str) -> None:
+    """Label a finding that was let pass, as the person at the terminal says.
 
     Without an answer it is not labelled. GateError.
     """
-    right = _answer() if options.right is None else options.right
+    right = _answer()
     if right is None:
         return
     ask = LabelAsked(finding, right, reason, "override")

@@ -39,8 +39,6 @@ class PostArguments(Struct, frozen=True):
 
     reference: str | None
     """The run; None: the newest."""
-    repository: str | None
-    """OWNER/NAME; None: as the environment says, else what origin is."""
     pull_request: int | None
     """Its number; None: the open one of the commit."""
     artifact: Path | None
@@ -49,11 +47,9 @@ class PostArguments(Struct, frozen=True):
 
 def _parse(args: argparse.Namespace) -> PostArguments:
     artifact = None if args.from_artifact is None else Path(args.from_artifact)
-    if artifact is not None and (args.run or args.pr or args.repository):
-        raise UsageError(
-            "--from-artifact reads run, pull request and repository from the event; omit them."
-        )
-    return PostArguments(args.run, args.repository, args.pr, artifact)
+    if artifact is not None and (args.run or args.pr):
+        raise UsageError("--from-artifact reads run and pull request from the event; omit them.")
+    return PostArguments(args.run, args.pr, artifact)
 
 
 def _run(arguments: PostArguments) -> int:
@@ -63,7 +59,7 @@ def _run(arguments: PostArguments) -> int:
         return relay(runner, arguments.artifact)
     runs = StoredRuns()
     result = _sealed(runs, _named_run(runs, arguments.reference))
-    to = _destination(arguments.repository, runs, environment)
+    to = _destination(runs, environment)
     report = _report_of(result, runner, to)
     head = report.summary.change.head_commit
     with open_forge(to.api_url, to.token, to.repository, network=environment.network) as forge:
@@ -132,15 +128,13 @@ def _sealed(runs: StoredRuns, named_run: NamedRun) -> RunResult:
     return result
 
 
-def _destination(
-    repository_name: str | None, runs: StoredRuns, environment: Environment
-) -> Destination:
+def _destination(runs: StoredRuns, environment: Environment) -> Destination:
     """Where to post, by the environment or by origin: its URL as it is configured, and as git uses
     it.
     """
     with open_repository(runs.top, environment) as repository:
         origins = (repository.config("remote.origin.url") or "", repository.remote_url("origin"))
-    return destination(repository_name, origins, environment.forge)
+    return destination(origins, environment.forge)
 
 
 def _pull(forge: Forge, number: int | None, head: str) -> Pull:
@@ -160,11 +154,6 @@ POST = Command(
     (
         RUN_ARGUMENT,
         argument(
-            "--repository",
-            metavar="OWNER/NAME",
-            help="default: GITHUB_REPOSITORY, else what origin is",
-        ),
-        argument(
             "--pr",
             type=whole_number,
             metavar="N",
@@ -178,7 +167,7 @@ POST = Command(
     ),
     _parse,
     _run,
-    "vibe-gate post [RUN] [--repository OWNER/NAME] [--pr N]\n       vibe-gate post --from-artifact DIR",
+    "vibe-gate post [RUN] [--pr N]\n       vibe-gate post --from-artifact DIR",
     """\
 examples:
   vibe-gate post                      the newest run, to the pull request of its

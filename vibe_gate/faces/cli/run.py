@@ -126,9 +126,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     target.add_argument("--staged", action="store_true", help="about the index against HEAD")
     target.add_argument(
-        "--base", metavar="REV", help="the trusted base revision; definitions are read there"
-    )
-    target.add_argument(
         "--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"
     )
     add_agent_options(parser)
@@ -169,7 +166,7 @@ def _parse(args: argparse.Namespace) -> RunArguments:
                 "--fix RUN takes the change of that run: name no workflow, revision or agent "
                 "beside it."
             )
-        change = ChangeArguments(base=args.base, definitions=args.definitions)
+        change = ChangeArguments(definitions=args.definitions)
         return FixArguments(args.fix, change, options)
     words = list(args.words)
     if args.agent is None and not words:
@@ -180,7 +177,6 @@ def _parse(args: argparse.Namespace) -> RunArguments:
     change = ChangeArguments(
         revision=require_single_revision(words),
         staged=args.staged,
-        base=args.base,
         definitions=args.definitions,
     )
     if args.agent is None:

@@ -12,12 +12,7 @@ from msgspec import Struct
 
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.command import JSON, Command, argument, did_you_mean
-from vibe_gate.faces.cli.label import (
-    WaivedLabel,
-    add_waived_label,
-    label_waived,
-    parse_waived_label,
-)
+from vibe_gate.faces.cli.label import label_waived
 from vibe_gate.faces.cli.output import emit_lines, emit_with_rows, now, open_repository_here
 from vibe_gate.faces.process_environment import read_process_environment
 from vibe_gate.faces.revision_advice import advising
@@ -38,7 +33,6 @@ class VerifyArguments(Struct, frozen=True):
 def _parse_verify(args: argparse.Namespace) -> VerifyArguments:
     request = VerifyRequest(
         range=args.range,
-        base=args.base,
         definitions=args.definitions,
         strict=args.strict,
         notes=args.from_notes,
@@ -50,7 +44,7 @@ def _verify(arguments: VerifyArguments) -> int:
     request = arguments.request
     dots = "..." if "..." in request.range else ".."
     start, _, end = request.range.partition(dots)
-    revisions = (start, end, request.base, request.definitions)
+    revisions = (start, end, request.definitions)
     environment = read_process_environment()
     show = _show_nothing if arguments.as_json else _show_status
     with advising(revisions, Path.cwd(), environment, {}):
@@ -91,9 +85,10 @@ VERIFY = Command(
         argument(
             "--from-notes", action="store_true", help="also use receipts in refs/notes/vibe-gate"
         ),
-        argument("--base", metavar="REV", help="read definitions and signers at this revision"),
         argument(
-            "--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"
+            "--definitions",
+            metavar="REV|worktree",
+            help="read .vibe-gate/, with its signers, at REV, or from disk",
         ),
         JSON,
     ),
@@ -129,15 +124,7 @@ class RemoveOverride(Struct, frozen=True):
     """A fingerprint, or its beginning."""
 
 
-class AddWaiver(Struct, frozen=True):
-    """`vibe-gate override FINDING`, or `vibe-gate suppress FINDING`."""
-
-    ask: WaiverAsked
-    label: WaivedLabel
-    """What the options say of the finding."""
-
-
-OverrideArguments = ListOverrides | RemoveOverride | AddWaiver
+OverrideArguments = ListOverrides | RemoveOverride | WaiverAsked
 """What `vibe-gate override` does."""
 
 POLICY = "policy"
@@ -165,9 +152,7 @@ def _parse_override(args: argparse.Namespace) -> OverrideArguments:
         raise UsageError(
             "say why the finding is acceptable: vibe-gate override FINDING --reason TEXT"
         )
-    label = parse_waived_label(args)
-    label.require_one_finding(not is_policy)
-    return AddWaiver(WaiverAsked(finding, args.reason, args.expires), label)
+    return WaiverAsked(finding, args.reason, args.expires)
 
 
 def _override(arguments: OverrideArguments) -> int:
@@ -181,13 +166,12 @@ def _override(arguments: OverrideArguments) -> int:
                 f"{finding} is not overridden any more.",
                 "Review again to see the verdict without it.",
             )
-        case AddWaiver():
+        case WaiverAsked():
             _add_override(arguments)
     return PASS
 
 
-def _add_override(arguments: AddWaiver) -> None:
-    ask = arguments.ask
+def _add_override(ask: WaiverAsked) -> None:
     with open_repository_here() as repository:
         new_override, description = override(ask, repository, now())
     terms = f"by {new_override.by} until {new_override.expires}: {new_override.reason}"
@@ -197,7 +181,7 @@ def _add_override(arguments: AddWaiver) -> None:
         "This holds in this clone only. Review again to see the verdict with it.",
     )
     if not ask.what.startswith(POLICY):
-        label_waived(arguments.label, new_override.finding, ask.reason)
+        label_waived(new_override.finding, ask.reason)
 
 
 def _list_overrides() -> None:
@@ -212,14 +196,11 @@ def _list_overrides() -> None:
         emit_lines("No overrides in this clone.")
 
 
-def _parse_suppress(args: argparse.Namespace) -> AddWaiver:
-    label = parse_waived_label(args)
-    label.require_one_finding(":" not in args.what)
-    return AddWaiver(WaiverAsked(args.what, args.reason, args.expires), label)
+def _parse_suppress(args: argparse.Namespace) -> WaiverAsked:
+    return WaiverAsked(args.what, args.reason, args.expires)
 
 
-def _suppress(arguments: AddWaiver) -> int:
-    ask = arguments.ask
+def _suppress(ask: WaiverAsked) -> int:
     with open_repository_here() as repository:
         rule, path = suppress(ask, repository, now())
     emit_lines(
@@ -227,7 +208,7 @@ def _suppress(arguments: AddWaiver) -> int:
         "It takes effect once it is merged, and the change of the file needs approval.",
     )
     if rule.finding:
-        label_waived(arguments.label, rule.finding, ask.reason)
+        label_waived(rule.finding, ask.reason)
     return PASS
 
 
@@ -247,13 +228,11 @@ OVERRIDE = Command(
             metavar="DATE",
             help="the last day it holds (default: in 30 days)",
         ),
-        add_waived_label,
     ),
     _parse_override,
     _override,
     """\
 vibe-gate override FINDING --reason TEXT [--expires DATE]
-                          [--wrong | --accepted]
        vibe-gate override list | remove FINDING""",
     """\
 examples:
@@ -280,13 +259,12 @@ SUPPRESS = Command(
             metavar="DATE",
             help="the last day it holds (default: for ever)",
         ),
-        add_waived_label,
     ),
     _parse_suppress,
     _suppress,
     """\
 vibe-gate suppress FINGERPRINT | CRITERION:GLOB --reason TEXT
-                          [--expires DATE] [--wrong | --accepted]""",
+                          [--expires DATE]""",
     """\
 examples:
   vibe-gate suppress 3f9a1c --reason "a test vector"
