@@ -451,7 +451,24 @@ def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
     clone.commit("use", b="b")
     upstream_bases += bases()
     clone.git("remote", "set-head", "origin", "-d")
-    assert [*upstream_bases, *bases()] == [base] * 4
+    upstream_bases += bases()
+    clone.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/gone")
+    assert [*upstream_bases, *bases()] == [base] * 5
+
+
+def test_the_default_branch_is_that_of_the_remote_that_the_branch_follows(seeded: Bench) -> None:
+    first = seeded.git("rev-parse", "HEAD")
+    second = seeded.commit("second", a="a")
+    for remote, default, tip in (("origin", "main", first), ("fork", "trunk", second)):
+        seeded.git("remote", "add", remote, "/nowhere")
+        seeded.git("update-ref", f"refs/remotes/{remote}/{default}", tip)
+    seeded.git("symbolic-ref", "refs/remotes/fork/HEAD", "refs/remotes/fork/trunk")
+    defaults = []
+    for followed in (".", "origin", "fork"):
+        seeded.git("config", "branch.main.remote", followed)
+        with seeded.open() as repository:
+            defaults.append((repository.remote_default(), repository.remote_default_name))
+    assert defaults == [(first, "origin/main"), (first, "origin/main"), (second, "fork/trunk")]
 
 
 def test_nothing_is_left_behind(seeded: Bench, tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ class Traces:
         yet.
         """
         if not change.head_commit:
+            if not self._in_folder:
+                return ()
             parent = self._repository.head()
             if not parent:
                 return ()

@@ -253,8 +253,12 @@ class ChangeQueries(HookQueries):
         """Tree id of the working tree, untracked files that are not ignored included (see
         `snapshot`).
         """
+        return self._snapshot_at(self.head())
+
+    def _snapshot_at(self, head: str) -> str:
+        """The same, where the head is known."""
         self._working_tree = WorkingTree(self._place, self._objects)
-        return self._working_tree.tree(self.tree_of(self.head()))
+        return self._working_tree.tree(self.tree_of(head))
 
     def still_holds(self, tree: str) -> bool:
         """Whether the files of the working tree are those of `tree`; for less if a snapshot was
@@ -308,7 +312,7 @@ class ChangeQueries(HookQueries):
 
     def _worktree_ends(self, base_revision: str) -> _Ends:
         head = self.head()
-        after = self.snapshot()
+        after = self._snapshot_at(head)
         base = head if base_revision == "HEAD" else self.resolve(base_revision)
         trees = Trees(self.tree_of(base), after)
         is_at_head = base == head

@@ -307,17 +307,17 @@ class Revisions:
         settings = self._place.settings
         if not remotes and not any(_says_remote(setting.name) for setting in settings.lines):
             return None, ""
-        branch = self.branch()
-        remote = settings.value(f"branch.{branch}.remote") if branch else None
-        if remote is None or remote == ".":
-            remote = _likeliest_remote(remotes)
-        default = self._default_branch(remote) if remote else None
-        if default is None:
+        remote = _likeliest_remote(remotes)
+        followed = {line.value for line in settings.lines if _says_remote(line.name)}
+        if not followed <= {remote, "."}:  # else it is that one, whatever is checked out
+            branch = self.branch()
+            configured = settings.value(f"branch.{branch}.remote") if branch else None
+            remote = remote if configured in (None, ".") else configured
+        default, target = self._default_branch(remote) if remote else ("", "")
+        tip = self._peeled(target, "commit")
+        if not tip:
             return None, ""
-        tip = self._git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
-        if tip.code:
-            return None, ""
-        return tip.line, default
+        return tip, default
 
     @property
     def unknown_default(self) -> str:
@@ -368,18 +368,23 @@ class Revisions:
                 remotes.add(name_and_key.rpartition(".")[0])
         return remotes
 
-    def _default_branch(self, remote: str) -> str | None:
-        """The remote's HEAD if it is known; else its main or master, for remotes that were added by
-        hand.
+    def _default_branch(self, remote: str) -> tuple[str, str]:
+        """Where the remote's HEAD leads, if it is known; else its main or master, for remotes that
+        were added by hand: the ref, and what it is at. ("", "") if none is known.
         """
-        head = self._git.run("symbolic-ref", "--quiet", f"refs/remotes/{remote}/HEAD")
-        if not head.code:
-            return head.line
-        for branch in _DEFAULT_BRANCHES:
-            ref = f"refs/remotes/{remote}/{branch}"
-            if self._has_ref(ref):
-                return ref
-        return None
+        refs = [f"refs/remotes/{remote}/{name}" for name in ("HEAD", *_DEFAULT_BRANCHES)]
+        columns = "--format=%(refname) %(objectname) %(symref)"
+        listing = self._git.run("for-each-ref", columns, *refs)
+        branches: dict[str, tuple[str, str]] = {}
+        for line in listing.line.split("\n"):
+            ref, _, tip_and_target = line.partition(" ")
+            tip, _, target = tip_and_target.partition(" ")
+            if target or ref != refs[0]:  # a HEAD that is no symbolic ref names no branch
+                branches[ref] = (target or ref, tip)
+        for ref in refs:
+            if ref in branches:
+                return branches[ref]
+        return "", ""
 
     def _has_ref(self, ref: str) -> bool:
         return not self._git.run("show-ref", "--verify", "-q", ref).code

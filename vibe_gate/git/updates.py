@@ -139,6 +139,8 @@ class Updates:
 
     def _resolve_objects(self, names: Sequence[str]) -> list[str]:
         """The id of each object, in one call of git."""
+        if not names:
+            return []
         lines = "".join(f"{name}\n" for name in names)
         return self._read("cat-file", "--batch-check=%(objectname)", stdin=lines).splitlines()
 

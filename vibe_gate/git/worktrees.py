@@ -98,8 +98,10 @@ def inner_worktrees(place: RepositoryPlace) -> list[bytes]:
     """The other working trees of the repository inside of this one, as paths from its top."""
     root = os.path.realpath(place.root)
     tops = [os.path.realpath(worktree.top) for worktree in linked_worktrees(place.common_dir)]
-    # Else the main working tree is not inside of this one.
-    if _is_inside(os.path.realpath(place.common_dir), root):
+    is_main = place.common_dir == place.git_dir == place.root / ".git"
+    is_elsewhere = place.settings.value("core.worktree") is not None
+    # Else the main working tree is this one, or not inside of it.
+    if (is_elsewhere or not is_main) and _is_inside(os.path.realpath(place.common_dir), root):
         main = main_working_tree(place.common_dir, place.git)
         if main is not None:
             tops.append(os.fspath(main))
