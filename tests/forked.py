@@ -328,7 +328,7 @@ def _work(folder: Path, parent: socket.socket, files: list[int], words: list[byt
     for number in range(MOST_COMMANDS):
         is_last = number == MOST_COMMANDS - 1
         code = _main(folder, files, words)
-        if is_last or code not in ANSWERS or _state_of_process() != state_before or _has_children():
+        if is_last or code not in ANSWERS or _has_changed(state_before) or _has_children():
             atexit._run_exitfuncs()
             exit_process(code)
         _let_go(group)
@@ -338,6 +338,13 @@ def _work(folder: Path, parent: socket.socket, files: list[int], words: list[byt
             continue
         break
     exit_process(0)
+
+
+def _has_changed(state_before: tuple[object, ...]) -> bool:
+    """Whether the command has left this process otherwise than it was, once its garbage is collected."""
+    if _state_of_process() != state_before:
+        gc.collect()
+    return _state_of_process() != state_before
 
 
 def _has_children() -> bool:
@@ -389,6 +396,7 @@ def _load() -> None:
     _compile_expressions()
     _derive_of_built_in_gate()
     sdk_version()
+    weakref.finalize(_load, int).detach()  # the first one registers what is to be done at the end
 
 
 def _compile_expressions() -> None:
