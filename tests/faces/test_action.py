@@ -106,7 +106,6 @@ def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_pos
     with answering(FAILS, repeat_last=True) as model:
         job = project.review_pull(
             head, ANTHROPIC_BASE_URL=model.base_url, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=KEY,
-            VIBE_GATE_INPUT_REVIEW_COMMENTS="true",
         )  # fmt: skip
         assert model.script.requests
     assert job.code == 1, job.err
@@ -295,8 +294,7 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(project):
     )
     project.origin.git("checkout", "-q", "main")
     project.pull(first)
-    lines = {"VIBE_GATE_INPUT_REVIEW_COMMENTS": "true"}
-    assert project.review_pull(first, **lines).code == 1
+    assert project.review_pull(first).code == 1
     # The base asks for more from now on: what stood there before is held back where it is no
     # blocker.
     project.origin.commit(
@@ -311,7 +309,7 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(project):
         **{"src/b.py": todos(1, 7) + "# FIXME new\n", "src/c.py": "z = 1\n"},
     )
     project.pull(second)
-    job = project.review_pull(second, **lines)
+    job = project.review_pull(second)
     assert job.code == 1, job.err
     assert "Round 2: 2 new, 1 still open, 1 fixed. Held back: 1 finding" in project.ours[0]
     page = Path(project.outputs["artifact-path"], "report.html").read_text()
@@ -319,7 +317,7 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(project):
     assert (page.count('<span class="badge">new</span>'), page.count("<del>")) == (2, 1)
     third = project.push("topic", **{"src/a.py": "x = 1\n", "src/b.py": "y = 1\n"})
     project.pull(third)
-    assert project.review_pull(third, **lines).code == 0
+    assert project.review_pull(third).code == 0
     assert len(project.ours) == 1
     assert "Round 3" in project.ours[0]
     assert "PASS" in project.ours[0].split("\n")[1]
@@ -757,11 +755,8 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
     calls = [ToolUse("Write", {"file_path": path, "content": text}) for path, text in files.items()]
     with answering(*([Turn(*calls), Turn(Text("Done."))] * 2)) as model:
         variables = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
-        for findings in ("true", "false"):
-            inputs = {
-                "VIBE_GATE_INPUT_WORKFLOW": "fix",
-                "VIBE_GATE_INPUT_REVIEW_COMMENTS": findings,
-            }
+        for post in ("lines", "comment"):
+            inputs = {"VIBE_GATE_INPUT_WORKFLOW": "fix", "VIBE_GATE_INPUT_POST": post}
             assert project.review_pull(head, **variables, **inputs).code == 1
     (comment,) = project.github.review_comments
     assert "Matches the forbidden pattern" in comment.body, (
@@ -815,8 +810,8 @@ def test_what_checks_would_write_is_suggested_once_and_is_right_when_committed(
     ugly = "x=1\n\n\n\nname = 'a\u200bb'\nz=1\n"
     head = project.branch("topic", **{"src/a.py": ugly})
     project.pull(head)
-    for findings in ("true", "true", "false"):
-        assert project.review_pull(head, VIBE_GATE_INPUT_REVIEW_COMMENTS=findings).code == 1
+    for post in ("lines", "lines", "comment"):
+        assert project.review_pull(head, VIBE_GATE_INPUT_POST=post).code == 1
     comments = github.review_comments
     assert {comment.path for comment in comments} == {"src/a.py"}, (
         "the change does not touch the other file"

@@ -21,12 +21,12 @@ def test_each_input_is_read():
     assert inputs_of(
         input_variables(
             ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", HEAD="v1", RUBRICS="quality, pay  docs",
-            WORKFLOW="review", MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
+            WORKFLOW="review", MODE="warn", MAX_COST_USD="0.5", POST="check-run",
             ARTIFACT="full", JUDGE="false", DRAFTS="skip",
         )
     ) == Inputs(
         anthropic_api_key="k", github_token="t", base="main", head="v1", rubrics="quality pay docs", mode="warn",
-        max_cost_usd=0.5, comment=False, check_run=False, review_comments=True, artifact="full",
+        max_cost_usd=0.5, post="check-run", artifact="full",
         judge=False, drafts="skip",
     )  # fmt: skip
 
@@ -50,7 +50,8 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
     ("name", "value", "sentence"),
     [
         ("MODE", "strict", "mode is strict; write block or warn."),
-        ("COMMENT", "maybe", "comment is maybe; write true or false."),
+        ("JUDGE", "maybe", "judge is maybe; write true or false."),
+        ("POST", "false", "post is false; write lines, comment, check-run or none."),
         ("DRAFTS", "true", "drafts is true; write skip, checks or review."),
         (
             "MAX_COST_USD",
@@ -79,7 +80,7 @@ def test_a_wrong_value_is_one_clear_sentence(name, value, sentence):
 
 def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(UsageError) as caught:
-        inputs_of(input_variables(MODE="x", ARTIFACT="y", COMMENT="z"))
+        inputs_of(input_variables(MODE="x", ARTIFACT="y", POST="z"))
     assert len(str(caught.value).splitlines()) == 3
 
 

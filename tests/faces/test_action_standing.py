@@ -189,7 +189,7 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
     records.leave(KEY)
     records.end("cancelled")
     assert records.find().outcome == "pass"
-    assert "check-run: false" in records.find(check_run="false"), "later jobs left no record"
+    assert "post: none" in records.find(post="none"), "later jobs left no record"
     records.begin(no_verdict(8))
     assert records.find().outcome == "pass", "a job of another pull request with the same commit"
     for record in (no_verdict(7), ""):

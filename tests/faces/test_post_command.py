@@ -382,7 +382,7 @@ def test_hostile_text_in_an_artifact_stays_text(forked):
     criterion = document["rubrics"][0]["criteria"][0] | {"reason": EVIL}
     rubric = document["rubrics"][0] | {"criteria": [criterion]}
     alter_artifact(forked, findings=[finding], rubrics=[rubric])
-    result = relay_artifact(forked, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")
+    result = relay_artifact(forked)
     assert result.code == 0, result.out + result.err
     body = forked.ours[0]
     assert "\x1b" not in body

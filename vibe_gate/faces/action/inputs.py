@@ -20,6 +20,8 @@ MAX_REPLAYS = 200
 
 BlockMode = Literal["block", "warn"]
 Drafts = Literal["skip", "checks", "review"]
+Post = Literal["none", "check-run", "comment", "lines"]
+"""What is posted, each with what stands before it."""
 
 
 def _ids(text: str) -> tuple[str, ...]:
@@ -59,9 +61,7 @@ class Inputs(BaseModel):
     drafts: Drafts = "checks"
     max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     """None: the gate's own."""
-    comment: bool = True
-    check_run: bool = True
-    review_comments: bool = True
+    post: Post = "lines"
     artifact: ArtifactContent = "summary"
     replay: int = Field(0, ge=0, le=MAX_REPLAYS)
     replay_from: str = ""
@@ -74,6 +74,21 @@ class Inputs(BaseModel):
         """
         return ",".join(self.rubrics)
 
+    @property
+    def posts_check_run(self) -> bool:
+        """Whether the commit gets a check run."""
+        return self.post != "none"
+
+    @property
+    def posts_comment(self) -> bool:
+        """Whether the pull request gets a summary comment."""
+        return self.post in ("comment", "lines")
+
+    @property
+    def posts_lines(self) -> bool:
+        """Whether lines of the diff get comments."""
+        return self.post == "lines"
+
 
 _REMEDIES = {
     "base": "write one branch, tag or commit",
@@ -83,6 +98,7 @@ _REMEDIES = {
     "mode": "write block or warn",
     "drafts": "write skip, checks or review",
     "max_cost_usd": "write a number of US dollars above zero, as 0.50",
+    "post": "write lines, comment, check-run or none",
     "artifact": "write summary, full or none",
     "replay": f"write how many earlier runs, at most {MAX_REPLAYS}",
     "replay_max_cost_usd": "write a number of US dollars above zero, as 0.50",

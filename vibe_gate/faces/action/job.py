@@ -301,7 +301,7 @@ def _review(
     job: Job, approvals: Approvals, overrides: tuple[Waiver, ...], issues: ClosedIssues
 ) -> tuple[Review, WorkflowRun | None]:
     """The review, and the workflow's run if it was one's; a recheck runs no workflow."""
-    shows_repairs = job.suggests and job.inputs.review_comments
+    shows_repairs = job.suggests and job.inputs.posts_lines
     request = ReviewRequest(
         selection=Selection("range", job.compared.before, job.compared.head),
         rubrics=job.inputs.rubrics,

@@ -53,7 +53,7 @@ class JobCheck:
         """Show on the commit that it is being reviewed. If GitHub refuses, that is said when the
         verdict is posted.
         """
-        if forge is None or not inputs.check_run or trigger.reviewed:
+        if forge is None or not inputs.posts_check_run or trigger.reviewed:
             return
         self._head = head
         self._name = check_name(inputs.name)
@@ -109,8 +109,8 @@ class JobCheck:
             posting = Posting(
                 head,
                 trigger.number,
-                inputs.comment,
-                inputs.check_run,
+                inputs.posts_comment,
+                inputs.posts_check_run,
                 begun=self.begun,
                 record=no_verdict(trigger.number),
             )

@@ -305,7 +305,7 @@ def _suggestions(job: Job, reviewed: ReviewedJob, files: JobFiles, report: Repor
     """What checks would write, or what the workflow's agents changed and may leave the job, as far
     as it fits the pull request's lines.
     """
-    may_suggest = job.suggests and job.inputs.review_comments
+    may_suggest = job.suggests and job.inputs.posts_lines
     if reviewed.workflow_run is None:
         if may_suggest:
             return _suggested_repairs(reviewed.review, report)
@@ -342,9 +342,9 @@ def _posting(job: Job, suggestions: Suggestions, record: str) -> Posting:
     return Posting(
         head=job.compared.head,
         number=job.trigger.number,
-        comment=job.inputs.comment,
-        check_run=job.inputs.check_run,
-        review_comments=job.inputs.review_comments,
+        comment=job.inputs.posts_comment,
+        check_run=job.inputs.posts_check_run,
+        review_comments=job.inputs.posts_lines,
         suggestions=suggestions.comments,
         since=lines_since(job.runner.start, job.environment, job.compared.head, job.credentials),
         limits=tuple(limits),

@@ -65,7 +65,7 @@ def _relay(runner: Runner, folder: Path) -> int:
             report = _report(runner, claim_inputs, trigger, pull, patch, claim)
             posted = post_report(posting, forge, report)
             _report_posted(runner, posted)
-            if inputs.comment and not posted.comment_url:
+            if inputs.posts_comment and not posted.comment_url:
                 exit_code = INCONCLUSIVE
     return exit_code
 
@@ -132,8 +132,8 @@ def _posting(runner: Runner, inputs: Inputs, trigger: Trigger, pull: Pull) -> Po
     return Posting(
         head=trigger.head,
         number=pull.number,
-        comment=inputs.comment,
-        check_run=inputs.check_run,
+        comment=inputs.posts_comment,
+        check_run=inputs.posts_check_run,
         since=lines_since(runner.start, runner.environment, trigger.head, credentials),
     )
 

@@ -28,7 +28,6 @@ from vibe_gate.errors import PASS, ForgeError
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import CheckRecord, Forge
-from vibe_gate.report.comment import comment_marker
 from vibe_gate.report.posting import check_name
 from vibe_gate.run.review_result import Review
 from vibe_gate.version import __version__
@@ -47,9 +46,6 @@ RECHECK_ONLY = "vibe-gate:look"
 """Of the check run of a recheck that lacks answers: it keeps nothing for later ones, which find the
 verdict before it.
 """
-
-_PASSED = re.compile(r"^### vibe-gate(?: \(.*\))?: PASS\b")
-"""The headline of a comment of ours that says pass."""
 
 _NO_VERDICT = "vibe-gate:1 none {pull:d}"
 """Of a check run without a verdict, or without one yet; 0: not a pull request's."""
@@ -115,42 +111,24 @@ class Standing(Struct, frozen=True):
 
     def posted_pass(self, forge: Forge | None) -> bool | None:
         """Whether what stands on the commit says pass; None if that is not known."""
-        if forge is None:
+        if forge is None or not self.inputs.posts_check_run:
             return None
         try:
-            if self.inputs.check_run:
-                return self._check_run_passed(forge)
-            return self._comment_passed(forge)
+            records = forge.check_records(self.head, check_name(self.inputs.name))
         except ForgeError:
             return None
-
-    def _check_run_passed(self, forge: Forge) -> bool | None:
-        """Whether the check run says pass; None without one. ForgeError."""
-        records = forge.check_records(self.head, check_name(self.inputs.name))
         if not records:
             return None
         return records[0].conclusion == "success"
-
-    def _comment_passed(self, forge: Forge) -> bool | None:
-        """Whether the comment's headline says pass; None without one. ForgeError."""
-        if self.number is None or not self.inputs.comment:
-            return None
-        comment = forge.sticky(self.number, comment_marker(self.inputs.name))
-        if comment is None:
-            return None
-        lines = comment.body.split("\n", 2)
-        if len(lines) < 2:
-            return None
-        return _PASSED.search(lines[1]) is not None
 
     def find(self, forge: Forge | None) -> StandingVerdict | str:
         """The newest verdict of this gate for this commit, or why none counts, as a sentence."""
         if forge is None:
             return "Which verdict stands for this commit is not known: there is no token."
-        if not self.inputs.check_run:
+        if not self.inputs.posts_check_run:
             return (
                 "Which verdict stands for this commit is not known: the job writes no check run "
-                "(check-run: false)."
+                "(post: none)."
             )
         try:
             return self._find(forge)
