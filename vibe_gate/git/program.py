@@ -224,15 +224,22 @@ def finish(
     process: subprocess.Popen[bytes], stdin: bytes | None = None, patience_s: float = PATIENCE_S
 ) -> Finished:
     """Wait for a call that `Program.start` began, and collect what it wrote. CallTimeoutError if it
-    does not end.
+    does not end. Whatever this raises, the call is ended.
     """
     try:
         out, err = process.communicate(stdin, timeout=patience_s)
     except subprocess.TimeoutExpired as error:
-        process.kill()
-        process.communicate()
+        _kill(process)
         raise CallTimeoutError(patience_s) from error
+    except BaseException:  # the deadline's, or Ctrl-C
+        _kill(process)
+        raise
     return Finished(process.returncode, out or b"", err.decode("utf-8", "replace").strip())
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with process:  # closes its pipes, which what git started may hold
+        process.kill()
 
 
 def _open(

@@ -142,10 +142,12 @@ def find_repository(git: Program, environment: Environment) -> RepositoryPlace:
     format that vibe-gate cannot read. Each with one sentence.
     """
     options = " ".join(_QUESTIONS).split()
-    questions = git.start("rev-parse", "--path-format=absolute", *options)
-    listing = git.start("config", "--list", "-z", "--show-scope")
-    finished_questions = finish(questions)
-    settings = read_git_settings(listing)
+    with (
+        git.start("rev-parse", "--path-format=absolute", *options) as questions,
+        git.start("config", "--list", "-z", "--show-scope") as listing,
+    ):
+        finished_questions = finish(questions)
+        settings = read_git_settings(listing)
     answers = _parse_answers(git.folder, finished_questions)
     _refuse_formats(answers.object_format, settings)
     common_dir = Path(answers.common_dir)
