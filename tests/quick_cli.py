@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ANSWER_TOOL = "StructuredOutput"
 VERSION = "2.1.332"
 UNKNOWN = 404
+MAX_PROJECT = 200
+"""Characters of a path, as the name of a folder of sessions, without the hash behind them."""
 FINAL = ("refusal", "max_tokens")
 """Stop reasons after which the CLI asks once more, which the gateway refuses."""
 
@@ -104,6 +106,8 @@ class Cli:
         project = "".join(
             char if char.isascii() and char.isalnum() else "-" for char in self.folder
         )
+        if len(project) > MAX_PROJECT:
+            project = f"{project[:MAX_PROJECT]}-{_hash(self.folder)}"
         return f"{os.environ['CLAUDE_CONFIG_DIR']}/projects/{project}/{self.session}.jsonl"
 
     def say(self, **message: Any) -> None:
@@ -450,6 +454,19 @@ def _events(body: bytes) -> list[Json]:
         line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")
     ]
     return [_parse(line) for line in lines]
+
+
+def _hash(text: str) -> str:
+    """A 32-bit number with a sign, without it, in base 36."""
+    number = 0
+    for char in text:
+        number = (number * 31 + ord(char)) % (1 << 32)
+    number = min(number, (1 << 32) - number)
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
 
 
 def _uuid() -> str:

@@ -24,6 +24,10 @@ PNG = base64.b64decode(
 )
 
 
+LONG_NAME = "🚀e\u0301" + "x" * 180
+"""What makes a path be called otherwise by the SDK than by the CLI, and too long to be a key."""
+
+
 def conversation_texts(request) -> list[str]:
     """What the user and the model said until then, without the CLI's own reminders."""
     texts = []
@@ -36,8 +40,8 @@ def conversation_texts(request) -> list[str]:
 
 def hold_stored_turn(place, environ, model, prompt, **conversation):
     """A working turn whose session is kept; each call has a home, and a directory, of its own."""
-    tree = place / f"clone-{uuid4()}"
-    tree.mkdir()
+    tree = place / LONG_NAME / f"clone-{uuid4()}"
+    tree.mkdir(parents=True)
     session = session_in(
         place, model.base_url, environ, schema=None, working=True, tools=("Write",), folder=tree, prompt=prompt,
         session=StoredSession(**conversation),

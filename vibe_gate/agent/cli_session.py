@@ -29,7 +29,6 @@ from claude_agent_sdk import (
     SettingSource,
     StreamEvent,
     create_sdk_mcp_server,
-    project_key_for_directory,
 )
 from claude_agent_sdk.types import (
     HookEvent,
@@ -44,6 +43,7 @@ from vibe_gate.agent.allowed import SKILL_TOOL, SUBAGENT_TOOLS, built_in, refusa
 from vibe_gate.agent.cli_process import CliProcess
 from vibe_gate.agent.hidden_folder import HiddenFolder
 from vibe_gate.agent.protocols import SessionRecord
+from vibe_gate.agent.sdk_sessions import sdk_project_key
 from vibe_gate.agent.session_end import ObservedSession
 from vibe_gate.agent.setup_home import (
     part_of_outer_path,
@@ -267,7 +267,7 @@ async def _restore_session(session: StoredSession, folder: Path, home: Path) -> 
     """
     if not session.resume:
         return
-    key = project_key_for_directory(folder)
+    key = sdk_project_key(folder)
     session_id = str(uuid.UUID(session.resume))
     entries = await session.store.load({"project_key": key, "session_id": session_id})
     if not entries:
@@ -334,7 +334,7 @@ class _Session:
         """By id, calls that the watcher heard begin, and not end."""
         self._hidden_folder: HiddenFolder | None = None
         if turn.hides_folder:
-            key = project_key_for_directory(turn.folder)
+            key = sdk_project_key(turn.folder)
             self._hidden_folder = HiddenFolder(turn.folder, key)
 
     def keep_stderr(self, line: str) -> None:

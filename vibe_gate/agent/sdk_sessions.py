@@ -7,19 +7,48 @@ installed.
 
 from __future__ import annotations
 
+import os
+import re
+import string
 from pathlib import Path
 from typing import Any
 
 from vibe_gate.agent.sdk import require_sdk
 from vibe_gate.errors import AgentError, UsageError
 
+_MAX_KEY = 200
+"""Characters of a key without the hash behind it."""
+
+_REPLACED = re.compile(r"[^a-zA-Z0-9]")
+
+_DIGITS = string.digits + string.ascii_lowercase
+
 
 def sdk_project_key(folder: Path) -> str:
-    """The SDK's key of the sessions whose agent works in `folder`."""
-    require_sdk()
-    from claude_agent_sdk import project_key_for_directory
+    """The key of the sessions whose agent works in `folder`: what the CLI calls their folder.
 
-    return project_key_for_directory(folder)
+    The SDK's own function composes characters first, and counts one where UTF-16 has two: under the
+    key that it gives a path with either, the CLI finds no session, and keeps none.
+    """
+    data = os.path.realpath(folder).encode("utf-16-le", "surrogatepass")
+    units = [int.from_bytes(data[start : start + 2], "little") for start in range(0, len(data), 2)]
+    key = _REPLACED.sub("-", "".join(map(chr, units)))
+    if len(key) <= _MAX_KEY:
+        return key
+    return f"{key[:_MAX_KEY]}-{_hash_units(units)}"
+
+
+def _hash_units(units: list[int]) -> str:
+    """The CLI's hash of a text, a 32-bit number with a sign, without that sign."""
+    number = 0
+    for unit in units:
+        number = (number * 31 + unit) % (1 << 32)
+    number = min(number, (1 << 32) - number)
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
 
 
 async def read_session_messages(store: Any, session_id: str) -> list[dict[str, Any]]:  # noqa: ANN401  a SessionStore
@@ -51,18 +80,14 @@ async def fork_stored_session(
 ) -> tuple[str, dict[str, str]]:
     """Copy the session up to a message; the copy's id, and its uuid of each message. AgentError."""
     require_sdk()
-    from claude_agent_sdk import fork_session_via_store, project_key_for_directory
+    from claude_agent_sdk import fork_session_via_store
 
     try:
         copy = await fork_session_via_store(store, session_id, up_to_message_id=up_to or None)
     except (ValueError, FileNotFoundError) as error:
         raise AgentError(f"The session cannot be copied: {error}.") from error
-    entries = (
-        await store.load(
-            {"project_key": project_key_for_directory(), "session_id": copy.session_id}
-        )
-        or []
-    )
+    key = {"project_key": sdk_project_key(Path.cwd()), "session_id": copy.session_id}
+    entries = await store.load(key) or []
     copied_ids: dict[str, str] = {}
     for entry in entries:
         origin = entry.get("forkedFrom")
