@@ -52,6 +52,18 @@ class Work:
             self.git("add", "-f", "--", name)
         return self.git("write-tree")
 
+    def blob(self, content: bytes) -> str:
+        return self.git("hash-object", "-w", "--stdin", stdin=content)
+
+    def large_blob(self, end: bytes) -> str:
+        """The blob of a file just above the limit."""
+        write_large(self.root / "large", end)
+        return self.git("hash-object", "-w", "large")
+
+    def tree_of_blobs(self, blobs: dict[str, str]) -> str:
+        rows = [f"100644 blob {blob}\t{name}\n" for name, blob in blobs.items()]
+        return self.git("mktree", stdin="".join(rows).encode())
+
     def files(self, before: str, after: str) -> tuple[FileDiff, ...]:
         """What differs between two trees."""
         ends = [self.git("commit-tree", "-m", "x", tree) for tree in (before, after)]
@@ -319,6 +331,9 @@ def little_memory(tmp_path: Path, environ: dict[str, str]) -> dict[str, str]:
     return {**environ, "PATH": f"{programs}:{environ['PATH']}"}
 
 
+SECRET = b"a secret ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+
+
 def write_large(path: Path, end: bytes) -> None:
     """A file just above the limit; all but its end takes no room on the disk."""
     with path.open("wb") as file:
@@ -331,18 +346,12 @@ def write_large(path: Path, end: bytes) -> None:
 def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_memory(
     work: Work, little_memory: dict[str, str]
 ) -> None:
-    (work.root / "small.bin").write_bytes(b"\0one")
-    for name in ("edited", "deleted", "moved"):
-        write_large(work.root / name, name.encode())
-    work.git("add", ".")
-    first = work.git("write-tree")
-    write_large(work.root / "edited", b"edited again")
-    write_large(work.root / "added", b"a secret ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5")
-    (work.root / "deleted").unlink()
-    (work.root / "moved").rename(work.root / "moved away")
-    (work.root / "small.bin").write_bytes(b"\0two")
-    work.git("add", "-A")
-    ends = [work.git("commit-tree", "-m", "x", tree) for tree in (first, work.git("write-tree"))]
+    old, moved, new = (work.large_blob(end) for end in (b"old", b"moved", SECRET))
+    small, other_small = (work.blob(content) for content in (b"\0one", b"\0two"))
+    files_before = {"deleted": old, "edited": old, "moved": moved, "small.bin": small}
+    files_after = {"added": new, "edited": new, "moved away": moved, "small.bin": other_small}
+    trees = [work.tree_of_blobs(blobs) for blobs in (files_before, files_after)]
+    ends = [work.git("commit-tree", "-m", "x", tree) for tree in trees]
 
     with open_repository(work.root, read_environment(little_memory)) as repository:
         change = repository.change(Selection("range", *ends))
@@ -359,7 +368,7 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
         "moved away": ("renamed", False, True),
         "small.bin": ("modified", True, False),
     }
-    assert digest == hashlib.sha256((work.root / "added").read_bytes()).hexdigest()
+    assert digest == hashlib.sha256(bytes(LARGEST_READ) + SECRET).hexdigest()
     assert (
         added
         and added.after
@@ -367,7 +376,8 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
     )
     assert "rename from moved\nrename to moved away\n" in patch
     assert "diff --git a/small.bin b/small.bin" in patch and patch.count("GIT binary patch") == 1
-    diff = work.git("diff", "-M100%", "-l0", "--full-index", *ends)
+    reads_little = ("-c", "core.bigFileThreshold=1m")
+    diff = work.git(*reads_little, "diff", "-M100%", "-l0", "--full-index", *ends)
     assert (
         change.range_patch_id
         == work.git("patch-id", "--stable", stdin=diff.encode() + b"\n").split()[0]
