@@ -53,8 +53,9 @@ class Deadline(Struct, frozen=True):
         return time.monotonic() - self.began
 
     @contextmanager
-    def interrupting(self, grace_s: float = GRACE_S) -> Iterator[None]:
-        """Raise DeadlineReached in this block if it is not done `grace_s` after the deadline.
+    def interrupting(self, grace_s: float | None = None) -> Iterator[None]:
+        """Raise DeadlineReached in this block if it is not done `grace_s` (None: GRACE_S) after the
+        deadline.
 
         The block must not await: the signal would then interrupt whatever the event loop does at
         that moment. Needs the main thread and interval timers; elsewhere only the limits hold that
@@ -67,6 +68,7 @@ class Deadline(Struct, frozen=True):
         ):
             yield
             return
+        grace_s = GRACE_S if grace_s is None else grace_s
         began = time.monotonic()
         other, interval = signal.setitimer(signal.ITIMER_REAL, 0)
         before = signal.signal(signal.SIGALRM, _interrupt)
