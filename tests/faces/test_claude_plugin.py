@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import forked
 import pytest
 from claude_cli import calls, claude, cli_environ
 from command import vibe_gate
@@ -40,13 +42,25 @@ def run_cli(home: Path, *arguments: str) -> str:
     return result.stdout
 
 
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory):
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture
-def home(tmp_path):
-    """A home into which the plugin is installed from this checkout."""
+def home(homes, tmp_path):
+    """A home into which the plugin is installed from this checkout: a copy of the one that the first
+    test installed into, with its own paths.
+    """
+    template = homes / "template"
+    if not template.exists():
+        (template / "claude").mkdir(parents=True)
+        run_cli(template, "plugin", "marketplace", "add", str(ROOT))
+        run_cli(template, "plugin", "install", "vibe-gate@vibe-gate")
     place = tmp_path / "home"
-    (place / "claude").mkdir(parents=True)
-    run_cli(place, "plugin", "marketplace", "add", str(ROOT))
-    run_cli(place, "plugin", "install", "vibe-gate@vibe-gate")
+    shutil.copytree(template, place, symlinks=True)
+    for file in place.glob("claude/**/*.json"):
+        file.write_text(file.read_text().replace(str(template), str(place)))
     return place
 
 
@@ -58,15 +72,21 @@ def gated(tmp_path):
     return root
 
 
-def write_secret(root: Path, home: Path) -> list[dict]:
-    """A session that writes a secret, and repairs it when it is held; the CLI's messages."""
+INSTALLED = Path(sys.executable).parent
+"""The folder with `vibe-gate` as it is installed."""
+
+
+def write_secret(root: Path, home: Path, programs: Path = INSTALLED) -> list[dict]:
+    """A session that writes a secret, and repairs it when it is held; the CLI's messages.
+    `vibe-gate` is that in `programs`.
+    """
     path = str(root / "b.py")
     turns = [
         *calls(ToolUse("Write", {"file_path": path, "content": SECRET})),
         Turn(ToolUse("Write", {"file_path": path, "content": "TOKEN = None\n"})),
         Turn(Text("repaired")),
     ]
-    search_path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    search_path = f"{programs}:{os.environ['PATH']}"
     return claude(root, home, turns, sources="user,project,local", PATH=search_path)
 
 
@@ -230,7 +250,8 @@ def test_with_the_plugin_and_the_hooks_of_install_nothing_happens_twice(
         "install", "claude", "--stop", *place, cwd=gated, environ={**environ, **settings}
     )
     assert installation.returncode == 0, installation.stderr
-    assert write_secret(gated, home)[-1]["result"] == "repaired"
+    messages = write_secret(gated, home, forked.programs())
+    assert messages[-1]["result"] == "repaired"
     kinds = captured_kinds(gated)
     assert (kinds.count("UserPromptSubmit"), kinds.count("PostToolUse")) == (1, 2)
 
@@ -252,7 +273,7 @@ def test_a_person_who_wants_no_review_of_turns_is_obeyed_by_the_plugins_hook(hom
     assert "not reviewed when they end" in points
     path = str(gated / "b.py")
     turns = calls(ToolUse("Write", {"file_path": path, "content": SECRET}))
-    search_path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    search_path = f"{forked.programs()}:{os.environ['PATH']}"
     messages = claude(gated, home, turns, sources="user,project,local", PATH=search_path)
     assert messages[-1]["result"] == "done"
 

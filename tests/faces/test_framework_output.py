@@ -64,6 +64,7 @@ def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
     assert repository.records()[-1]["tree"] == repository.tree()
 
 
+@pytest.mark.parametrize("framework", ["prek"], indirect=True)
 def test_an_agents_commit_that_passes_its_checks_prints_nothing_of_ours(repository, framework):
     install_gate(repository, framework)
     repository.write(a="x\n")
@@ -94,6 +95,7 @@ def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(
     assert repository.run("vibe-gate", "bundles", "show", run).code == 0
 
 
+@pytest.mark.parametrize("framework", ["prek"], indirect=True)
 def test_a_gate_that_passes_without_a_verdict_says_nothing(repository, framework):
     add_judged_gate(repository)
     (repository.path / ".vibe-gate" / "gate.toml").write_text(
@@ -112,6 +114,7 @@ def test_a_bypass_is_said_after_the_commit(repository, framework):
     assert "went past the hooks" in output
 
 
+@pytest.mark.parametrize("framework", ["prek"], indirect=True)
 def test_a_bypass_is_said_once_on_a_terminal(repository, framework):
     install_gate(repository, framework)
     repository.write(a="x\n")

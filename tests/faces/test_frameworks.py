@@ -26,14 +26,7 @@ doing.
 
 
 STASHED = {
-    "pre-commit": {
-        "commit",
-        "commit-patch",
-        "only",
-        "linked-worktree",
-        "rebase-edit-and-amend",
-        "another-index",
-    },
+    "pre-commit": {"commit", "only", "linked-worktree"},
     "prek": {"commit", "commit-patch"},
 }
 """Ways in which a framework, which puts aside what is not staged, could show the gate another tree.
@@ -277,6 +270,7 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     offline = {
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
+        "PIP_NO_COMPILE": "1",
         "PIP_NO_BUILD_ISOLATION": "0",
         "PYTHONNOUSERSITE": "1",
     }

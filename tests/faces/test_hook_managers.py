@@ -68,8 +68,36 @@ def set_up(repository: Hooked, manager: Manager) -> str:
     return installation.text
 
 
+def assert_people_commit_unreviewed(repository: Hooked, remote: Path) -> None:
+    """People without the program, in a clone in which nobody installed anything, commit and push,
+    and read that nothing was reviewed.
+    """
+    folders = repository.environ["PATH"].split(os.pathsep)
+    path = os.pathsep.join(
+        folder for folder in folders if not (Path(folder) / "vibe-gate").exists()
+    )
+    repository.write(b=CONFLICT)
+    repository.git("add", "-A")
+    commit = repository.run("git", "commit", "-m", "mine", PATH=path)
+    repository.git("init", "-q", "--bare", str(remote))
+    push = repository.run("git", "push", str(remote), "HEAD:main", PATH=path)
+    assert (commit.code, push.code) == (0, 0), commit.text + push.text
+    assert "vibe-gate is not installed: this commit is not reviewed" in commit.text
+
+
+def assert_claude_is_held(repository: Hooked) -> None:
+    """`install claude` refuses an agent a way around hooks that are managed."""
+    installation = gate(repository, "install", "claude")
+    assert installation.code == 0
+    assert "No gate at commits yet" not in installation.text
+    assert "reference-transaction" in installation.text
+    repository.write(b="an agent's without hooks\n")
+    commit = repository.run("git", "commit", "-a", "-n", "-m", "x", CLAUDECODE="1")
+    assert "was not moved" in commit.text
+
+
 @pytest.mark.slow
-def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
+def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager, tmp_path):
     set_up(repository, manager)
     everywhere = f"vibe-gate runs at each of them; {manager.name} manages them"
     assert doctor(repository) == ("ok", everywhere)
@@ -111,6 +139,10 @@ def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager):
     state, sentence = doctor(repository)
     assert (state, sentence.endswith("; not at reference-transaction")) == ("warning", True)
 
+    if manager.is_plain:
+        assert_people_commit_unreviewed(repository, tmp_path / "remote")
+    assert_claude_is_held(repository)
+
 
 @pytest.mark.slow
 def test_a_program_that_comes_after_install_git_is_told_of_and_nothing_of_ours_is_left_behind(
@@ -138,46 +170,6 @@ def test_a_program_that_comes_after_install_git_is_told_of_and_nothing_of_ours_i
         own_hooks = [name for name, text in texts.items() if "echo my own" in text]
         if own_hooks:
             assert own_hooks[0] in removal.text or "Your hook pre-commit is back." in removal.text
-
-
-@pytest.mark.slow
-def test_claude_is_refused_a_way_around_hooks_that_are_managed(repository, manager):
-    set_up(repository, manager)
-    (hooks_folder(repository) / "reference-transaction").unlink()
-    installation = gate(repository, "install", "claude")
-    assert installation.code == 0
-    assert "No gate at commits yet" not in installation.text
-    assert "reference-transaction" in installation.text
-    repository.write(b="an agent's\n")
-    commit = repository.run("git", "commit", "-a", "-n", "-m", "x", CLAUDECODE="1")
-    assert "was not moved" in commit.text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "manager",
-    [manager for manager in MANAGERS if manager.is_plain],
-    ids=lambda manager: manager.name,
-    indirect=True,
-)
-def test_people_without_the_program_commit_and_push_and_read_that_nothing_was_reviewed(
-    repository, manager, tmp_path
-):
-    set_up(repository, manager)
-    (
-        hooks_folder(repository) / "reference-transaction"
-    ).unlink()  # of a clone in which nobody installed anything
-    folders = repository.environ["PATH"].split(os.pathsep)
-    path = os.pathsep.join(
-        folder for folder in folders if not (Path(folder) / "vibe-gate").exists()
-    )
-    repository.write(b=CONFLICT)
-    repository.git("add", "-A")
-    commit = repository.run("git", "commit", "-m", "mine", PATH=path)
-    repository.git("init", "-q", "--bare", str(tmp_path / "remote"))
-    push = repository.run("git", "push", str(tmp_path / "remote"), "HEAD:main", PATH=path)
-    assert (commit.code, push.code) == (0, 0), commit.text + push.text
-    assert "vibe-gate is not installed: this commit is not reviewed" in commit.text
 
 
 @pytest.mark.slow

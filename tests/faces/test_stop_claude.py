@@ -15,7 +15,7 @@ from command import vibe_gate
 from hooked import JUDGED
 from program import git, repository
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn
-from stopping import CLEAN, SECRET
+from stopping import CLEAN, SECRET, fork_stop_hook
 from wire import answer, answering
 
 pytestmark = pytest.mark.slow
@@ -31,6 +31,13 @@ def installed(tmp_path: Path, environ: dict[str, str]) -> Path:
         installation = vibe_gate("install", *target, cwd=root, environ=environ)
         assert installation.code == 0, installation.err
     return root
+
+
+@pytest.fixture
+def quickly_stopped(installed: Path) -> Path:
+    """The same, its stop hook a fork: what the agent makes of the answers is the subject."""
+    fork_stop_hook(installed)
+    return installed
 
 
 def write(root: Path, text: str) -> ToolUse:
@@ -108,46 +115,46 @@ def test_an_agent_is_held_repairs_and_stops_and_commit_and_push_ask_nothing_agai
 
 
 def test_an_agent_that_repairs_nothing_stops_at_once_and_its_commit_is_refused(
-    installed, tmp_path, environ
+    quickly_stopped, tmp_path, environ
 ):
-    turns = [Turn(write(installed, SECRET)), Turn(Text("done")), Turn(Text("it is fine"))]
-    messages = claude(installed, tmp_path / "home", turns)
+    turns = [Turn(write(quickly_stopped, SECRET)), Turn(Text("done")), Turn(Text("it is fine"))]
+    messages = claude(quickly_stopped, tmp_path / "home", turns)
     assert len(feedback(messages)) == 1
     assert "without changing anything more" in read_hook_message(messages)
     assert "b.py:1: failure: GitHub token" in read_hook_message(messages)
-    assert commit(installed, environ).returncode != 0
+    assert commit(quickly_stopped, environ).returncode != 0
 
 
 def test_an_agent_that_writes_something_wrong_again_and_again_stops_after_three_rounds(
-    installed, tmp_path
+    quickly_stopped, tmp_path
 ):
     turns = []
     for number in range(1, 5):
-        turns += [Turn(write(installed, SECRET * number)), Turn(Text("done"))]
-    messages = claude(installed, tmp_path / "home", turns)
+        turns += [Turn(write(quickly_stopped, SECRET * number)), Turn(Text("done"))]
+    messages = claude(quickly_stopped, tmp_path / "home", turns)
     assert len(feedback(messages)) == 3
     assert "after 3 rounds" in read_hook_message(messages)
 
 
 def test_what_a_command_in_the_background_wrote_is_given_back_when_it_has_ended(
-    installed, tmp_path
+    quickly_stopped, tmp_path
 ):
-    line = f"sleep 3; printf '%s' '{SECRET}' > {installed}/late.py"
+    line = f"sleep 3; printf '%s' '{SECRET}' > {quickly_stopped}/late.py"
     later = ToolUse("Bash", {"command": line, "run_in_background": True, "description": "later"})
     turns = [Turn(later), *(Turn(Text(text)) for text in ("started", "woken", "so be it"))]
-    messages = claude(installed, tmp_path / "home", turns)
+    messages = claude(quickly_stopped, tmp_path / "home", turns)
     (objection,) = feedback(messages)
     assert "late.py:1: failure" in objection
 
 
-def test_what_a_subagent_wrote_is_given_back_to_the_agent_that_sent_it(installed, tmp_path):
+def test_what_a_subagent_wrote_is_given_back_to_the_agent_that_sent_it(quickly_stopped, tmp_path):
     def step(request: MessagesRequest) -> Turn:
         conversation, last = json.dumps(request.messages), json.dumps(request.messages[-1])
         begun = json.dumps(request.messages[:2])
         if "SUBTASK" in begun and "toolu_main" not in begun:
             if "toolu_sub" in conversation:
                 return Turn(Text("the subagent wrote it"))
-            tool_input = {"file_path": str(installed / "sub.py"), "content": SECRET}
+            tool_input = {"file_path": str(quickly_stopped / "sub.py"), "content": SECRET}
             return Turn(ToolUse("Write", tool_input, id="toolu_sub"))
         if "toolu_main" not in conversation:
             tool_input = {
@@ -159,7 +166,7 @@ def test_what_a_subagent_wrote_is_given_back_to_the_agent_that_sent_it(installed
         return Turn(Text("so be it" if "Stop hook" in last else "sent"))
 
     messages = claude(
-        installed, tmp_path / "home", [step] * 8, options=("--allowedTools", "Agent", "Write")
+        quickly_stopped, tmp_path / "home", [step] * 8, options=("--allowedTools", "Agent", "Write")
     )
     (objection,) = feedback(messages)
     assert "sub.py:1: failure" in objection
