@@ -144,7 +144,7 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
         ("only-paths", {"paths": "src/**"}),
         ("forbidden-pattern", {"pattern": ""}),
         ("forbidden-pattern", {"pattern": "("}),
-        ("forbidden-pattern", {"pattern": "a", "ignore_case": "yes"}),
+        ("forbidden-pattern", {"pattern": "a", "message": True}),
         ("max-changed-lines", {"max": -1}),
         ("no-large-files", {"max_kb": 1.5}),
         ("command", {"timeout_s": 0}),

@@ -346,7 +346,7 @@ def test_of_a_file_that_moves_in_all_lines_count_as_added(move, file, scope, out
     [
         ({"pattern": r"\bprint\("}, b"print(1)\nx\nprint(2)\n", [1, 3]),
         ({"pattern": "todo"}, b"TODO\n", []),
-        ({"pattern": "todo", "ignore_case": True}, b"TODO\n", [1]),
+        ({"pattern": "(?i)todo"}, b"TODO\n", [1]),
         ({"pattern": "^a$"}, b"a\r\nab\n", [1]),
         ({"pattern": "x"}, b"a" * 20_000 + b"x\n", []),
         ({"pattern": "a.b"}, b"a\nb\n", []),

@@ -239,16 +239,19 @@ def test_an_interruption_is_130_with_one_line(exploding, capsys, cause, command,
     assert capsys.readouterr().err == f"vibe-gate: {words}\n"
 
 
-def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys, monkeypatch):
+def test_a_bug_is_one_line_and_in_ci_its_report_stands_above(exploding, capsys, monkeypatch):
     assert exploding("bug") == 3
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "this is a bug, please report it: KeyError" in err
     assert "\x1b" not in err
     assert err.endswith("/.cache/vibe-gate/crash.log; look at it before you send it.\n")
-    monkeypatch.setenv("VIBE_GATE_TRACEBACK", "1")
+    monkeypatch.setenv("CI", "true")
     exploding("bug")
-    assert "Traceback" in capsys.readouterr().err
+    report, _, sentence = capsys.readouterr().err.rstrip("\n").rpartition("\n")
+    assert report.splitlines()[0].startswith("command: vibe-gate")
+    assert "KeyError" in report.splitlines()[-1]
+    assert sentence.endswith("stand above; look at them before you send them.")
 
 
 def request(*argv: str, **environ: str):

@@ -59,9 +59,11 @@ class PatternOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields
 
     pattern: Annotated[
         RegularExpression,
-        Meta(min_length=1, description="a regular expression, searched in each added line"),
+        Meta(
+            min_length=1,
+            description="a regular expression, searched in each added line; `(?i)` in front: in any case",
+        ),
     ]
-    ignore_case: Annotated[bool, Meta(description="whether capitals make no difference")] = False
     message: Annotated[str, Meta(description="what to say of a line that matches")] = ""
 
 
@@ -275,7 +277,7 @@ def _strays(markers: list[AddedLine]) -> Iterator[tuple[AddedLine, bool]]:
 
 def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) -> CheckResult:
     """No added line that the pattern matches."""
-    pattern = re.compile(options.pattern, re.IGNORECASE if options.ignore_case else 0)
+    pattern = re.compile(options.pattern)
     message = options.message or f"Matches the forbidden pattern {options.pattern}"
     lines = list(added_lines(files))
     hits = []

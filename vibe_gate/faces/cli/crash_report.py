@@ -33,15 +33,13 @@ MAX_ARGUMENT = 200
 """Characters of one argument: a prompt may be long."""
 
 
-def write_crash_report(
-    error: BaseException, argv: Sequence[str], environment: Environment
-) -> Path | None:
-    """Write the report of an unexpected exception into the user's cache folder.
+def make_crash_report(error: BaseException, argv: Sequence[str], environment: Environment) -> str:
+    """The report of an unexpected exception, redacted. `argv`: without the program's name."""
+    return Redactor(environment.variables).text(_crash_text(error, argv))
 
-    Args:
-        error: The exception, with its traceback.
-        argv: The command line without the program's name.
-        environment: HOME or XDG_CACHE_HOME name the folder; values of secrets are redacted.
+
+def write_crash_report(report: str, environment: Environment) -> Path | None:
+    """Write the report into the user's cache folder: HOME or XDG_CACHE_HOME name it.
 
     Returns:
         The file; None if it cannot be written.
@@ -53,12 +51,11 @@ def write_crash_report(
     unfinished = folder / f"{NAME}.{os.getpid()}"
     with suppress(OSError, ValueError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = Redactor(environment.variables).text(crash_text(error, argv))
         descriptor = os.open(
             unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
         )
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+            file.write(report)
         unfinished.replace(path)
         return path
     with suppress(OSError, ValueError):
@@ -77,7 +74,7 @@ def cache_folder(environment: Environment) -> Path | None:
     return None
 
 
-def crash_text(error: BaseException, argv: Sequence[str]) -> str:
+def _crash_text(error: BaseException, argv: Sequence[str]) -> str:
     """The report, not redacted yet."""
     arguments = [argument[:MAX_ARGUMENT] for argument in argv]
     lines = [

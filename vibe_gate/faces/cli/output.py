@@ -207,9 +207,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def bug(error: Exception) -> str:
-    """The sentence about an unexpected exception, and about the file that can be sent.
+    """The sentence about an unexpected exception, and about the report that can be sent.
 
-    VIBE_GATE_TRACEBACK=1 also prints its traceback.
+    The report is a file, or printed where no file is kept: the machine of a CI job is soon gone.
     """
     if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
         return f"the Python package '{error.name}' is missing or broken; reinstall vibe-gate."
@@ -217,18 +217,18 @@ def bug(error: Exception) -> str:
         return f"nothing can be written ({error.strerror}): free space, also in the temporary directory."
     if isinstance(error, MemoryError):
         return "out of memory; nothing was decided."
-    environment = read_process_environment()
-    if environment.variables.get("VIBE_GATE_TRACEBACK") == "1":
-        complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]
     line = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
     summary = f"{type(error).__name__}: {error}".splitlines()[0][:200]
     sentence = f"this is a bug, please report it: {summary} ({line})."
-    from vibe_gate.faces.cli.crash_report import write_crash_report  # the redactor, for bugs alone
+    from vibe_gate.faces.cli import crash_report  # the redactor, for bugs alone
 
-    path = write_crash_report(error, sys.argv[1:], environment)
+    environment = read_process_environment()
+    report = crash_report.make_crash_report(error, sys.argv[1:], environment)
+    path = None if environment.in_ci else crash_report.write_crash_report(report, environment)
     if path is None:
-        return f"{sentence} VIBE_GATE_TRACEBACK=1 shows the traceback."
+        complain(report.rstrip("\n"))
+        return f"{sentence} Versions, command and traceback stand above; look at them before you send them."
     return (
         f"{sentence} Versions, command and traceback are in {path}; look at it before you send it."
     )
