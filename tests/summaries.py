@@ -69,8 +69,14 @@ def weighed(*criteria: CriterionResult) -> RubricResult:
     return replace(decided, criteria=criteria) if waived_ids else decided
 
 
+JUDGED = ("errors-not-swallowed", "names-are-clear")
+"""Criteria that a judge answers."""
+
+
 def finding(message: str = "the handler hides the error", line: int = 41, **fields: Any) -> Finding:
     values = {"path": "src/a.py", "level": "failure", "criterion": "errors-not-swallowed"} | fields
+    if values["criterion"] in JUDGED:
+        values.setdefault("basis", "inferred")
     return Finding(line=line, end_line=line, message=message, **values)
 
 

@@ -54,7 +54,9 @@ PREVENTS = {"path": "src/main.py", "line": 7, "quote": GUARD, "side": "after"}
 def test_of_a_second_look_only_the_outcome_is_required() -> None:
     assert "required" not in build_look_schema()
     assert write_look_objection(1, {"answers": [{"outcome": "stands"}]}) == ""
-    assert write_look_objection(1, {"outcome": "stands"}) == "", "as earlier versions asked for it"
+    assert write_look_objection(1, {"outcome": "stands"}) == "", (
+        "the answer alone, without its list"
+    )
 
 
 def second_look(

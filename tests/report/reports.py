@@ -184,7 +184,7 @@ def second() -> Report:
     before = _findings()
     new_finding = finding("The retry sends the transfer twice if its answer is lost.", line=41,
                     path="src/ledger/transfer.py", criterion="retries-are-safe",
-                    fingerprint="abcdabcdabcdabcd")  # fmt: skip
+                    fingerprint="abcdabcdabcdabcd", basis="inferred")  # fmt: skip
     old = finding("This name says little.", path="src/ledger/transfer.py", line=38, level="warning",
                   criterion="names-are-clear", fingerprint="dcbadcbadcbadcba")  # fmt: skip
     criteria = (criterion("retries-are-safe", "fail", kind="judge", reason=new_finding.message),

@@ -1,4 +1,4 @@
-"""A run with one defect at three places, and the same as earlier versions kept it: a finding a line."""
+"""A run with one defect at three places."""
 
 from __future__ import annotations
 
@@ -70,21 +70,6 @@ def spread_finding(**fields) -> Finding:
         "basis": "inferred",
     } | fields
     return finding(MESSAGE, first.line, **values)
-
-
-def split_findings() -> tuple[Finding, ...]:
-    """The same defect as versions before kept it: each quoted line a finding with the same text."""
-    findings = []
-    for number, line in enumerate(QUOTES):
-        split = spread_finding(
-            path=line.path,
-            evidence=(line,),
-            fingerprint=f"{number}f9a1c2b4d5e6f70",
-            other_places=(),
-            also=(),
-        )
-        findings.append(replace(split, line=line.line, end_line=line.line))
-    return tuple(findings)
 
 
 def run_with(*findings: Finding) -> Summary:

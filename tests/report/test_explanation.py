@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from msgspec.structs import replace
 from report.test_refuted import looked
+from summaries import waived, waiver
 
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
@@ -49,6 +50,7 @@ def test_it_says_what_was_asked_what_it_rests_on_and_what_to_do():
             "people",
             "run",
             "fix",
+            "dispute",
             "label",
             "accept",
         ]
@@ -98,7 +100,7 @@ def test_all_places_of_a_finding_are_named():
 
 
 def test_what_is_accepted_is_not_to_be_accepted_again_and_keeps_its_second_look():
-    explanation = explained(replace(STANDS, level="notice", waiver="overridden by Bob | known"))
+    explanation = explained(waived(STANDS, waiver("Bob", "known")))
     assert explanation[-1] == ("next", "nothing to do: it is accepted")
     assert ("look", "Second look: stands. main leaves before it.") in explanation
 

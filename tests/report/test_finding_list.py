@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate.domain.summary import LeftAlone
-from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, FindingPlace, Proof, SecondLook, Vote
 from vibe_gate.report.finding_list import (
     ListedFinding,
     ReviewedRound,
@@ -49,16 +49,14 @@ def fail(reason: str, *numbers: int, counterexample: str = "1 -> 2", **fields) -
 
 
 def states(findings: list[ListedFinding]) -> list[str]:
-    return [f"{finding.fingerprints[0][0]} {finding.state_words}" for finding in findings]
+    return [f"{finding.fingerprint[0]} {finding.state_words}" for finding in findings]
 
 
 def test_a_fail_that_quotes_several_lines_is_one_finding_with_several_places():
     vote = fail("defect a", 3, 9)
-    findings = (
-        listed_finding("a", 3, message="defect a"),
-        listed_finding("b", 9, message="defect a"),
-    )
-    (listed,) = list_findings([reviewed(0, *findings, votes=(vote,))])
+    other_places = (FindingPlace(path="src/a.py", line=9, end_line=9),)
+    finding = listed_finding("a", 3, message="defect a", other_places=other_places)
+    (listed,) = list_findings([reviewed(0, finding, votes=(vote,))])
     assert listed.lines() == [
         "[open] src/a.py:3: failure: defect a [x] [aaaaaaaa]",
         "   asked: Is it right?",

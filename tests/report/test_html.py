@@ -201,7 +201,10 @@ def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_
 
 def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_findings() -> None:
     run_summary = summary(
-        findings=(finding("Here.", fingerprint=HERE), finding("Old.", fingerprint="3" * 16))
+        findings=(
+            finding("Here.", criterion="no-todo", fingerprint=HERE),
+            finding("Old.", criterion="no-todo", fingerprint="3" * 16),
+        )
     )
     page = html.fromstring(render_body(View(run_summary, rounds=(looked_again(),))))
     rounds = [

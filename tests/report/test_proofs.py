@@ -115,12 +115,10 @@ def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_ha
     assert COMMAND in page and "assert transfer(1) == 1" in page
 
 
-def test_a_check_is_neither_and_a_judge_of_an_older_version_inferred() -> None:
+def test_what_a_judge_finds_is_inferred_and_what_a_check_finds_is_neither() -> None:
     report = first()
     swallowed, hidden, policy, key = report.summary.findings
-    assert [
-        queries.finding_basis(entry, report.summary) for entry in (swallowed, hidden, policy, key)
-    ] == [
+    assert [queries.finding_basis(entry) for entry in (swallowed, hidden, policy, key)] == [
         "inferred",
         "",
         "",

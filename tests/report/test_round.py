@@ -543,7 +543,6 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
     ("fields", "waiver", "grounds", "is_overridden"),
     [
         ({"message": f"{SENTENCE} | bad"}, "", "", False),  # a judge can begin with the same words
-        ({"waiver": SENTENCE}, SENTENCE, SENTENCE, True),  # of an older summary
         (
             {"waiver": SENTENCE, "allowed_by": OVERRIDE},
             SENTENCE,
@@ -571,7 +570,7 @@ def test_who_let_a_finding_pass_is_a_value_of_it_and_no_words_of_its_message(
     [
         ({"allowed_by": summaries.waiver("@bob", "x", of="policy-", local=False)}, "gate change approved by @bob",
          "approved by @bob"),
-        ({"message": "approved by @bob: x"}, "", "let pass"),  # of an older summary
+        ({"message": "approved by @bob: x"}, "", "let pass"),
         ({"allowed_by": summaries.waiver("Ada", "x", of="policy-")}, "", "let pass"),
         ({"allowed_by": summaries.waiver("@bob", "x", of="policy-")}, "1 finding overridden by @bob", "let pass"),
         ({"allowed_by": summaries.waiver("@bob x", "x", of="policy-", local=False)}, "", "let pass"),

@@ -251,7 +251,9 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
     )
     vote = fail_vote("it is wrong", *lines, counterexample="f(0) -> crash")
     findings = [
-        finding("it is wrong", line.line, criterion="q", path="a.py", evidence=(line,))
+        finding(
+            "it is wrong", line.line, criterion="q", path="a.py", basis="inferred", evidence=(line,)
+        )
         for line in lines
     ]
     failure = failed(0, 0, first_findings=tuple(findings))

@@ -11,9 +11,6 @@ if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for name, render in RENDERED.items():
         (GOLDEN / name).write_text(without_state(render()))
-    for name in test_places.FINDINGS:
-        folder = test_places.GOLDEN / name
-        folder.mkdir(parents=True, exist_ok=True)
-        report = test_places.report_of(*test_places.FINDINGS[name])
-        for file_name, render_file in test_places.RENDERED.items():
-            (folder / file_name).write_text(render_file(report))
+    report = test_places.report_of(test_places.spread_finding())
+    for file_name, render_file in test_places.RENDERED.items():
+        (test_places.GOLDEN / file_name).write_text(render_file(report))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from summaries import criterion, finding, rubric, summary, waiver
+from summaries import criterion, finding, rubric, summary, waived, waiver
 
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.commit_row import worst
@@ -14,6 +14,7 @@ from vibe_gate.domain.verdict import Vote
 from vibe_gate.run.each import counts_here, is_summary_settled
 
 CANNOT_TELL = Vote(outcome="abstain", said="abstain", reason="It cannot be told.")
+OVERRIDE = waiver("Ada", "known")
 SUPPRESSION = waiver("jo", "known", local=False)
 NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
 
@@ -68,24 +69,8 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
             True,
         ),  # its gate demands it: no pass without its other criteria
         (judged_summary("fail", code=1), True),
-        (
-            summary(
-                findings=(
-                    finding(level="notice", waiver="overridden by Ada until 2026-02-01: known"),
-                )
-            ),
-            False,
-        ),
-        (
-            summary(
-                findings=(
-                    finding(
-                        level="notice", waiver="suppressed by jo: known", allowed_by=SUPPRESSION
-                    ),
-                )
-            ),
-            True,
-        ),
+        (summary(findings=(waived(finding(), OVERRIDE),)), False),
+        (summary(findings=(waived(finding(), SUPPRESSION),)), True),
         (summary(trusted=Trusted(revision="1" * 40, bootstrap=True)), False),
     ],
 )

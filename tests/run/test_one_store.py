@@ -154,7 +154,7 @@ def test_where_the_shared_store_cannot_be_written_the_worktree_keeps_its_own_unt
     assert runs_in(worktree.path) == []
 
 
-# A store that an earlier version kept
+# A store that a worktree kept
 
 
 @pytest.fixture

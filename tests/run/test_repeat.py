@@ -391,9 +391,3 @@ def test_a_run_that_went_on_with_a_session_is_not_repeated():
     document = DOCUMENT | {"request": REQUEST | {"session": "5e"}}
     with pytest.raises(UsageError, match="went on with a session"):
         kept_run_to_repeat(ENTRY, document, BegunRun("", resume_request(document)))
-
-
-def test_a_record_of_an_earlier_version_which_does_not_note_the_revision_still_counts():
-    noted = {name: value for name, value in DOCUMENT.items() if name != "trusted"}
-    noted_run = kept_run_to_repeat(ENTRY, DOCUMENT, BegunRun("", json.dumps(noted)))
-    assert noted_run.trusted.revision == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -107,15 +106,4 @@ def test_the_last_write_of_each_content_is_known(tmp_path: Path) -> None:
     state = open_state(tmp_path)
     assert state.captured_blobs.last_writes()[blob] == {SESSION: TS + 3, "earlier": TS - 500}
     assert state.captured_blobs.last_writes()[blob_id(b"y\n")] == {SESSION: TS + 1}
-    state.close()
-
-
-def test_a_state_of_an_older_version_opens_and_its_writes_have_no_time(tmp_path: Path) -> None:
-    capture(tmp_path, tmp_path, wrote("x\n"))
-    with sqlite3.connect(tmp_path / "vibe-gate" / "state.db") as db:
-        db.execute("DROP TABLE captured_times")
-    state, blob = open_state(tmp_path), blob_id(b"x\n")
-    assert state.captured_blobs.last_writes()[blob] == {SESSION: 0}
-    capture(tmp_path, tmp_path, wrote("x\n"), at=9)
-    assert state.captured_blobs.last_writes()[blob] == {SESSION: TS + 9}
     state.close()

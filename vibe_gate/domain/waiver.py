@@ -23,7 +23,7 @@ class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding, or a change of the gate itself, that was allowed to pass.
 
     `local`: overridden; else approved where `finding` begins with `policy-`, and suppressed by a
-    rule where it does not. Absent in summaries of older versions, which have the sentence alone.
+    rule where it does not.
     """
 
     finding: str

@@ -39,8 +39,7 @@ def prompts_behind(
 def sessions_until(
     files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]
 ) -> dict[str, int]:
-    """The captured sessions that wrote files of a change, and when each last did, in ms; 0: that
-    was not noted.
+    """The captured sessions that wrote files of a change, and when each last did, in ms.
 
     `writes` as `CapturedBlobs.last_writes` gives them.
     """
@@ -52,11 +51,7 @@ def sessions_until(
 
 
 def asked_until(prompts: Sequence[CapturedPrompt], until_ms: int) -> list[CapturedPrompt]:
-    """The prompts until then, in ms since the epoch; 0: all, because an older version did not note
-    when it wrote.
-    """
-    if not until_ms:
-        return list(prompts)
+    """The prompts until then, in ms since the epoch."""
     return [prompt for prompt in prompts if prompt.at.timestamp() * 1000 <= until_ms]
 
 

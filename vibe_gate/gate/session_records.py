@@ -69,17 +69,8 @@ class WritingSession(Struct, frozen=True):
 
     acts: SessionActs
 
-    last_write: datetime | None
-    """When it last wrote one as the change has it; None if that was not noted."""
-
-    @property
-    def spans(self) -> list[tuple[datetime, datetime]]:
-        """Within which times its commands ran."""
-        spans: list[tuple[datetime, datetime]] = []
-        for command in self.acts.commands:
-            if command.began_at is not None and command.ended_at is not None:
-                spans.append((command.began_at - LATENCY, command.ended_at))
-        return spans
+    last_write: datetime
+    """When it last wrote one as the change has it."""
 
 
 def find_writing_sessions(change: WrittenChange) -> tuple[WritingSession, ...]:
@@ -87,8 +78,7 @@ def find_writing_sessions(change: WrittenChange) -> tuple[WritingSession, ...]:
     writing: list[WritingSession] = []
     sessions = sessions_until(change.files, change.last_writes)
     for session, ms in sessions.items():
-        last_write = _moment_of(ms) if ms else None
-        writing.append(WritingSession(session_acts_of(change.roots, session), last_write))
+        writing.append(WritingSession(session_acts_of(change.roots, session), _moment_of(ms)))
     moments: list[datetime] = []
     for file in change.files:
         moment = None
@@ -101,11 +91,21 @@ def find_writing_sessions(change: WrittenChange) -> tuple[WritingSession, ...]:
     for session in captures.sessions_active_at(change.roots, moments):
         if session in sessions:
             continue
-        candidate = WritingSession(session_acts_of(change.roots, session), None)
-        own_moments = [moment for moment in moments if _is_within(moment, candidate.spans)]
+        acts = session_acts_of(change.roots, session)
+        spans = _command_spans(acts)
+        own_moments = [moment for moment in moments if _is_within(moment, spans)]
         if own_moments:
-            writing.append(replace(candidate, last_write=max(own_moments)))
+            writing.append(WritingSession(acts, max(own_moments)))
     return tuple(writing)
+
+
+def _command_spans(acts: SessionActs) -> list[tuple[datetime, datetime]]:
+    """Within which times the session's commands ran."""
+    spans: list[tuple[datetime, datetime]] = []
+    for command in acts.commands:
+        if command.began_at is not None and command.ended_at is not None:
+            spans.append((command.began_at - LATENCY, command.ended_at))
+    return spans
 
 
 def _moment_of(ms: int) -> datetime:
@@ -165,7 +165,7 @@ def _last_writes(change: WrittenChange, writing: Sequence[WritingSession]) -> It
     sessions = {session.acts.session for session in writing}
     spans: list[tuple[datetime, datetime]] = []
     for session in writing:
-        spans += session.spans
+        spans += _command_spans(session.acts)
     for file in change.files:
         write_times: list[datetime] = []
         for name in file.names:
@@ -263,15 +263,13 @@ def words_text(
 
 
 def closing_words(session: WritingSession, ending: LastWords | None) -> SpokenWords | None:
-    """What the agent said at the end of the turn in which it last wrote a file of the change, or of
-    its last turn if that was not noted; None if that turn has not ended.
+    """What the agent said at the end of the turn in which it last wrote a file of the change; None
+    if that turn has not ended.
     """
     acts, last_write = session.acts, session.last_write
     words = list(acts.words)
     if ending is not None and ending.session == acts.session:
         words.append(SpokenWords(ending.at, ending.text))
-    if last_write is None:
-        return words[-1] if words else None
     later_requests = [moment for moment in acts.requests if moment > last_write]
     closing: SpokenWords | None = None
     for spoken in words:

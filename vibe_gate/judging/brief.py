@@ -311,7 +311,7 @@ class CriterionAnswer(Struct, frozen=True, kw_only=True):
     """Of a fail."""
 
     counterexample: str = ""
-    """Of a fail in the form of earlier versions, which names one defect in the answer itself."""
+    """Of a fail that names its one defect in the answer itself, not among `findings`."""
 
     evidence: Annotated[tuple[QuotedLine, ...], Meta(max_length=MAX_QUOTES)] = ()
     """As `counterexample`."""

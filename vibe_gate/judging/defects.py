@@ -99,9 +99,7 @@ def standing_lines(defect: Defect) -> set[Line]:
 
 
 def is_same_defect(defect: Defect, finding: Finding) -> bool:
-    """Whether the finding was made of the defect: the lines of one are among those of the other. A
-    finding of earlier versions has but one of them.
-    """
+    """Whether the finding was made of the defect: the lines of one are among those of the other."""
     finding_lines = {(line.path, line.line, line.end_line) for line in finding.evidence}
     return _contain(standing_lines(defect), finding_lines)
 

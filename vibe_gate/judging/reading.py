@@ -124,7 +124,7 @@ def _normalize_words(answer: CriterionAnswer) -> CriterionAnswer:
 
 
 def _finding_of_answer(answer: CriterionAnswer) -> FindingAnswer:
-    """The one defect of a fail in the form of earlier versions."""
+    """The one defect of a fail that names it in the answer itself."""
     return FindingAnswer(
         reason=answer.reason,
         counterexample=answer.counterexample,
@@ -163,7 +163,7 @@ def _answer_problem(criterion_id: str, answers: Sequence[CriterionAnswer]) -> st
 
 
 def _names_defect(answer: CriterionAnswer) -> bool:
-    """Whether it tells of a defect, in its findings or in the form of earlier versions."""
+    """Whether it tells of a defect, in its findings or in the answer itself."""
     first_form = _finding_of_answer(answer)
     if first_form.counterexample.strip() and _has_quote(first_form):
         return True

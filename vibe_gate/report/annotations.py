@@ -146,7 +146,7 @@ def _annotation_details(finding: Finding, summary: Summary) -> Iterator[str]:
 def annotation_title(finding: Finding, summary: Summary) -> str:
     """The criterion, and how a judge's finding is known: the raw details are folded."""
     title = safe(finding.criterion)
-    basis = queries.finding_basis(finding, summary)
+    basis = queries.finding_basis(finding)
     if basis:
         title += f" ({basis})"
     return title[:MAX_TITLE]

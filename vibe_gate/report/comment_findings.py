@@ -121,8 +121,8 @@ def _equal_findings(findings: Sequence[Finding], report: Report) -> list[list[Fi
 
 
 def _findings_item(equal_findings: Sequence[Finding], report: Report, *, with_test: bool) -> str:
-    """Equal findings, as bundles of earlier versions have them, as an item of a list: their places
-    and fingerprints.
+    """Equal findings, such as a check's in several files, as an item of a list: their places and
+    fingerprints.
     """
     finding = equal_findings[0]
     places: list[str] = []
@@ -172,7 +172,7 @@ def _finding_source(equal_findings: Sequence[Finding], summary: Summary) -> str:
     criterion = ""
     if finding.criterion != "policy":
         criterion = escape_code(finding.criterion, 64)
-    sources = [criterion, join_first(prefixes, 3), queries.finding_basis(finding, summary)]
+    sources = [criterion, join_first(prefixes, 3), queries.finding_basis(finding)]
     return ", ".join(filter(None, sources))
 
 

@@ -70,7 +70,7 @@ def first_reason(rubric_id: str, criterion: CriterionResult, findings: Sequence[
     """
     open_findings = open_findings_of(rubric_id, criterion, findings)
     reason = sentences.criterion_reason(rubric_id, criterion, findings)
-    # Bundles of earlier versions have a finding for each line, all with the same words.
+    # A check may find the same in several files.
     messages = list(dict.fromkeys(finding.message for finding in open_findings))
     if len(messages) < 2 or criterion.outcome not in ("fail", "pass"):
         return reason

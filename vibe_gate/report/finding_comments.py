@@ -228,7 +228,7 @@ def _comment_parts(
     head = [f"**{finding.level}**", escape_code(finding.criterion, 64)]
     if finding.fingerprint:
         head.append(escape_code(finding.fingerprint[:SHORT_FINGERPRINT]))
-    head.append(queries.finding_basis(finding, summary))
+    head.append(queries.finding_basis(finding))
     yield " · ".join(filter(None, head))
     yield escape_prose(sentences.finding_sentence(finding))
     if other_places:

@@ -26,7 +26,6 @@ from vibe_gate.domain.verdict import (
     CriterionResult,
     Defect,
     Finding,
-    FindingPlace,
     Level,
     Proof,
     RubricResult,
@@ -76,8 +75,7 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
     """Of "new", "back" and "repaired": the round after which it was found, or not any more."""
     level: Level
     criterion: str
-    fingerprints: tuple[str, ...]
-    """Those of its places."""
+    fingerprint: str
     places: tuple[str, ...]
     """`path:line`; "the change" of one about no line."""
     positions: tuple[tuple[str, int], ...]
@@ -110,7 +108,7 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
 
     def first_line(self) -> str:
         """State, place, level, message, criterion and the beginning of the fingerprint."""
-        names = f"[{self.criterion}] [{self.fingerprints[0][:SHORT_FINGERPRINT]}]"
+        names = f"[{self.criterion}] [{self.fingerprint[:SHORT_FINGERPRINT]}]"
         return f"[{self.state_words}] {self.places[0]}: {self.level}: {self.message} {names}"
 
     def lines(self) -> list[str]:
@@ -273,7 +271,7 @@ def _tracks_after(reviewed: ReviewedRound, tracks: Sequence[_Track]) -> list[_Tr
             back_in = reviewed.number
         new_tracks.append(_Track(finding=finding, found_first=track.found_first, back_in=back_in))
     for position, track in enumerate(tracks):
-        if position in continued or settled.issuperset(track.finding.fingerprints):
+        if position in continued or track.finding.fingerprint in settled:
             continue
         repaired_in = track.repaired_in
         if repaired_in is None and track.finding.criterion in decided:
@@ -287,7 +285,7 @@ def _track_of(finding: ListedFinding, tracks: Sequence[_Track], continued: set[i
     for position, track in enumerate(tracks):
         if position in continued:
             continue
-        if not set(track.finding.fingerprints).isdisjoint(finding.fingerprints):
+        if track.finding.fingerprint == finding.fingerprint:
             return position
     return None
 
@@ -308,19 +306,12 @@ def is_settled(finding: Finding) -> bool:
 
 
 def _findings_of(reviewed: ReviewedRound) -> list[ListedFinding]:
-    """The findings of one review that ask for a repair; earlier versions kept a defect of a judge
-    as a finding for each line, and these are one.
-    """
-    groups: dict[tuple[str, str, str, str], list[Finding]] = {}
+    """The findings of one review that ask for a repair."""
+    listed_findings = []
     for finding in reviewed.findings:
-        if not _asks_for_repair(finding, reviewed.rubrics):
-            continue
-        name = ""
-        if finding.basis is UNSET:
-            name = finding.fingerprint
-        key = finding.criterion, finding.level, finding.message, name
-        groups.setdefault(key, []).append(finding)
-    return [_listed_group(findings, reviewed) for findings in groups.values()]
+        if _asks_for_repair(finding, reviewed.rubrics):
+            listed_findings.append(_listed_finding(finding, reviewed))
+    return listed_findings
 
 
 def _asks_for_repair(finding: Finding, rubrics: Iterable[RubricResult]) -> bool:
@@ -339,37 +330,30 @@ def _asks_for_repair(finding: Finding, rubrics: Iterable[RubricResult]) -> bool:
     return False
 
 
-def _listed_group(findings: Sequence[Finding], reviewed: ReviewedRound) -> ListedFinding:
-    """The findings of one fail as one."""
-    first = findings[0]
-    defects = _defects_behind(findings, reviewed.rubrics)
-    places: list[FindingPlace] = []
-    quotes: dict[CheckedEvidence, None] = {}
-    deciding_lines: dict[CheckedEvidence, None] = {}
-    for finding in findings:
-        places += finding.places
-        quotes |= dict.fromkeys(finding.evidence)
-        deciding_lines |= dict.fromkeys(finding_places.deciding_lines(finding))
+def _listed_finding(finding: Finding, reviewed: ReviewedRound) -> ListedFinding:
+    """The finding with what its votes say."""
+    defects = _defects_behind(finding, reviewed.rubrics)
+    quotes = dict.fromkeys(finding.evidence)
     for defect in defects:
         standing_lines = [line for line in defect.evidence if line.standing != "void"]
         quotes |= dict.fromkeys(standing_lines)
-    positions = [(place.path, place.line) for place in places if place.path]
+    positions = [(place.path, place.line) for place in finding.places if place.path]
     positions += [(evidence.path, evidence.line) for evidence in quotes]
     return ListedFinding(
         state="open",
         round=0,
-        level=first.level,
-        criterion=first.criterion,
-        fingerprints=tuple(finding.fingerprint for finding in findings),
-        places=tuple(dict.fromkeys(map(sentences.place_words_of, places))),
+        level=finding.level,
+        criterion=finding.criterion,
+        fingerprint=finding.fingerprint,
+        places=tuple(dict.fromkeys(map(sentences.place_words_of, finding.places))),
         positions=tuple(dict.fromkeys(positions)),
-        message=first.message,
-        grounds=_grounds_of(first, defects),
+        message=finding.message,
+        grounds=_grounds_of(finding, defects),
         quotes=tuple(queries.shown_evidence(list(quotes))),
-        deciding_lines=tuple(deciding_lines),
-        second_look=first.second_look,
-        proof=first.proof,
-        question=reviewed.questions.get(first.criterion, "") if defects else "",
+        deciding_lines=tuple(finding_places.deciding_lines(finding)),
+        second_look=finding.second_look,
+        proof=finding.proof,
+        question=reviewed.questions.get(finding.criterion, "") if defects else "",
     )
 
 
@@ -386,25 +370,24 @@ def _grounds_of(finding: Finding, defects: Iterable[Defect]) -> tuple[Grounds, .
     return (Grounds(finding.message, finding.counterexample), *grounds)
 
 
-def _defects_behind(findings: Sequence[Finding], rubrics: Iterable[RubricResult]) -> list[Defect]:
-    """The defects of which these findings were made, first the one whose words they have."""
+def _defects_behind(finding: Finding, rubrics: Iterable[RubricResult]) -> list[Defect]:
+    """The defects of which the finding was made, first the one whose words it has."""
     defects: dict[Defect, None] = {}
     for rubric in rubrics:
         for criterion in rubric.criteria:
-            if any(finding.is_of(rubric.id, criterion.id) for finding in findings):
-                defects |= dict.fromkeys(_failing_defects(criterion, findings))
-    message = findings[0].message
-    return sorted(defects, key=lambda defect: short(defect.reason) != message)
+            if finding.is_of(rubric.id, criterion.id):
+                defects |= dict.fromkeys(_failing_defects(criterion, finding))
+    return sorted(defects, key=lambda defect: short(defect.reason) != finding.message)
 
 
-def _failing_defects(criterion: CriterionResult, findings: Sequence[Finding]) -> Iterator[Defect]:
+def _failing_defects(criterion: CriterionResult, finding: Finding) -> Iterator[Defect]:
     """The defects by which a vote fails the criterion that have these words or these lines."""
     for vote in criterion.votes:
         for defect in vote.defects:
             if vote.outcome != "fail" or defect.is_refuted:
                 continue
-            has_words = short(defect.reason) == findings[0].message
-            if has_words or any(is_same_defect(defect, finding) for finding in findings):
+            has_words = short(defect.reason) == finding.message
+            if has_words or is_same_defect(defect, finding):
                 yield defect
 
 

@@ -269,12 +269,8 @@ def waiver_text(finding: Finding) -> str:
 def is_overridden(finding: Finding) -> bool:
     """Whether somebody's override lets the finding pass, rather than what the repository
     suppresses.
-
-    An older summary does not say which of the two it was, so there it counts as an override.
     """
-    if finding.allowed_by is UNSET:
-        return bool(waiver_text(finding))
-    return finding.allowed_by.kind == "overridden"
+    return finding.allowed_by is not UNSET and finding.allowed_by.kind == "overridden"
 
 
 def overriding_accounts(summary: Summary) -> list[str]:
@@ -288,13 +284,10 @@ def overriding_accounts(summary: Summary) -> list[str]:
 
 
 def waiver_grounds(finding: Finding) -> str:
-    """Who let the finding pass, until when and why, "by @ada: a fixture"; "" if nobody did.
-
-    Of an older summary the whole sentence, which begins with how.
-    """
-    if waiver_text(finding) and finding.allowed_by is not UNSET:
-        return short(finding.allowed_by.grounds)
-    return waiver_text(finding)
+    """Who let the finding pass, until when and why, "by @ada: a fixture"; "" if nobody did."""
+    if not waiver_text(finding) or finding.allowed_by is UNSET:
+        return ""
+    return short(finding.allowed_by.grounds)
 
 
 def waiver_texts(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
@@ -420,17 +413,13 @@ def defects_behind(finding: Finding, votes: Iterable[Vote]) -> list[Defect]:
     return defects
 
 
-def finding_basis(finding: Finding, summary: Summary) -> str:
+def finding_basis(finding: Finding) -> str:
     """How a judge's finding is known, "executed" or "inferred"; "" of a check's, which code
     decides.
     """
-    if finding.basis is not UNSET:
-        return finding.basis
-    # A summary of an earlier version does not have the field.
-    kinds = {criterion.kind for _, criterion in sources_of_finding(finding, summary)}
-    if kinds == {"judge"}:
-        return "inferred"
-    return ""
+    if finding.basis is UNSET:
+        return ""
+    return finding.basis
 
 
 def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:

@@ -239,7 +239,7 @@ def _link_text(text: str) -> str:
 def _result_properties(finding: Finding, summary: Summary) -> dict[str, str]:
     """How a judge's finding is known, what came of its test, and why it is only a remark."""
     properties = {}
-    basis = queries.finding_basis(finding, summary)
+    basis = queries.finding_basis(finding)
     if basis:
         properties["basis"] = basis
         properties |= _proof_properties(finding.proof)

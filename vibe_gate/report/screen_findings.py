@@ -106,7 +106,7 @@ def _source_text(finding: Finding, summary: Summary) -> Text:
     name = ""
     if finding.fingerprint:
         name = f"  [{safe(finding.fingerprint[:SHORT_FINGERPRINT])}]"
-    basis = queries.finding_basis(finding, summary)
+    basis = queries.finding_basis(finding)
     if basis:
         basis = f"  {basis}"
     else:

@@ -209,9 +209,9 @@ def _captured_sessions(
 
 
 def _describe_turns(turns: Iterable[CapturedTurn], until: int) -> Iterator[str]:
-    """What was asked and which tools were called, until then: ms since the epoch, 0: always."""
+    """What was asked and which tools were called, until then: ms since the epoch."""
     for turn in turns:
-        if until and turn.at.timestamp() * 1000 > until:
+        if turn.at.timestamp() * 1000 > until:
             return
         if turn.prompt:
             yield f"Turn {turn.turn}. A person asked:\n{turn.prompt}\n"

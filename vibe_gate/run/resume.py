@@ -125,8 +125,8 @@ class KeptRun(Struct, frozen=True, kw_only=True):
     change: KeptChange
     definitions: Named[str]
     """Digests by name."""
-    trusted: KeptGate = KeptGate()
-    """An earlier version did not note it."""
+    trusted: KeptGate
+    """Where the definitions were read."""
     agent_run: KeptAgentRun | None = None
     """Of a script's run of one agent."""
     request: KeptRequest
@@ -182,7 +182,10 @@ def kept_run(
             "Begin it again there."
         )
     record = _parse_record(begun)
-    changed_names = [name for name in RESUMED_FIELDS if _is_changed(name, record, run_document)]
+    changed_names = []
+    for name in RESUMED_FIELDS:
+        if run_document.get(name) != record.get(name):
+            changed_names.append(name)
     if changed_names or run.key != record.get("key"):
         names = ", ".join(changed_names) or "key"
         raise IntegrityError(
@@ -201,15 +204,6 @@ def kept_run(
             "Begin it again."
         ) from None
     return kept_run
-
-
-def _is_changed(name: str, record: Mapping[str, Any], run_document: Mapping[str, Any]) -> bool:
-    """Whether the run.json has another value. An earlier version did not note the revision of the
-    definitions.
-    """
-    if name == "trusted" and name not in record:
-        return False
-    return run_document.get(name) != record.get(name)
 
 
 def can_resume(begun: BegunRun) -> bool:

@@ -64,7 +64,7 @@ def _head(finding: Finding, summary: Summary, news: str) -> Html:
     count_words = ""
     if count > 1:
         count_words = f"{count:,} places"
-    basis = queries.finding_basis(finding, summary)
+    basis = queries.finding_basis(finding)
     remark = finding_places.remark_words(finding)
     parts: list[Html | str] = [level, " ", place]
     for words in filter(None, (count_words, news, basis, remark)):

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from vibe_gate.store.database.state_table import StateTable
 
 _LAST_WRITES = """
-SELECT session, blob, (
-    SELECT max(at) FROM captured_times AS t WHERE (t.session, t.blob) = (b.session, b.blob)
-) FROM captured_blobs AS b ORDER BY rowid"""
+SELECT session, blob, at FROM captured_blobs JOIN captured_times USING (session, blob)
+ORDER BY captured_blobs.rowid"""
 
 _NOTE_TIME = """
 INSERT INTO captured_times VALUES (?, ?, ?)
@@ -42,12 +41,10 @@ class CapturedBlobs(StateTable):
         return dict(self._file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
 
     def last_writes(self) -> dict[str, dict[str, int]]:
-        """Blob id -> by each session that wrote it, when it last did, in ms since 1970; 0 if that
-        was not noted.
-        """
+        """Blob id -> by each session that wrote it, when it last did, in ms since 1970."""
         writes: dict[str, dict[str, int]] = {}
         for session, blob, ms in self._file.read(_LAST_WRITES):
-            writes.setdefault(blob, {})[session] = ms or 0
+            writes.setdefault(blob, {})[session] = ms
         return writes
 
     def forget_all_but(self, sessions: Iterable[str]) -> None:
