@@ -24,7 +24,7 @@ from typing import Any
 import sdk_alone
 from answers import answers, fails, passes
 from clean_environ import clean_environ
-from contract.github import loopback_github
+from contract.github import LoopbackGitHub, loopback_github
 from faces import events
 from faces.jobs import GATE, Project
 from hooked import Hooked, install_gate, open_hooked
@@ -312,15 +312,13 @@ class Faces:
     def job(self, state: State, model: Model) -> FaceResult:
         """The Action's job of a pull request; `more`: the check run's conclusion."""
         self.number += 1
+        settings = dict(state.job)
+        depth, fork = settings.pop("depth", 0), settings.pop("fork", False)
+        draft = settings.pop("draft", False)
         with loopback_github() as github:
-            project = Project(
-                self.place / f"job-{self.number}", dict(self.environ), github, self._origin(state)
-            )
-            head = project.branch("topic", **{FILE: SWALLOWS})
-            settings = dict(state.job)
-            base, fork = settings.pop("base", project.main()), settings.pop("fork", False)
-            project.check_out(head, settings.pop("depth", 0))
-            draft = settings.pop("draft", False)
+            project = self._project(state, github, depth)
+            base, head = project.main(), project.origin.git("rev-parse", "topic")
+            base = settings.pop("base", base)
             project.pull(head, draft=draft)
             state.broken(project.checkout)
             environ = self._environ(state, model, self.environ)
@@ -348,12 +346,27 @@ class Faces:
             )  # the commit, which is another one in each run
             return FaceResult(code, line, text, ", ".join(runs) or "no check run")
 
-    def _origin(self, state: State) -> Repo:
-        path = self.place / f"job-{self.number}" / "origin"
-        shutil.copytree(self._make_repository(state, ""), path, symlinks=True)
-        for hook in (path / ".git" / "hooks").iterdir():
+    def _project(self, state: State, github: LoopbackGitHub, depth: int) -> Project:
+        """Its checkout is a copy, so that a state can break it; nobody changes the origin."""
+        path = self.place / f"origin-{hash((state.gate, state.rubric, depth)):x}"
+        if not path.exists():
+            self._make_origin(state, path, depth)
+        place = self.place / f"job-{self.number}"
+        origin = Repo(path / "origin", self.environ)
+        project = Project(place, dict(self.environ), github, origin)
+        project.checkout = place / "checkout"
+        shutil.copytree(path / "workspace-1", project.checkout, symlinks=True)
+        return project
+
+    def _make_origin(self, state: State, path: Path, depth: int) -> None:
+        shutil.copytree(self._make_repository(state, ""), path / "origin", symlinks=True)
+        for hook in (path / "origin" / ".git" / "hooks").iterdir():
             hook.unlink()
-        return Repo(path, self.environ)
+        origin = Repo(path / "origin", self.environ)
+        with loopback_github() as github:
+            project = Project(path, dict(self.environ), github, origin)
+            head = project.branch("topic", **{FILE: SWALLOWS})
+            project.check_out(head, depth)
 
 
 def faces_in(place: Path) -> Faces:
