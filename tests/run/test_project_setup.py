@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import sdk_alone
 from command import CommandResult, vibe_gate
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
@@ -31,6 +32,7 @@ SETUP = {
     ".claude/agents/looker.md": (
         "---\nname: looker\ndescription: Looks.\ntools: Read, Grep, Write, Bash\n---\nLOOKER-AGENT\n"
     ),
+    ".claude/agents/grepper.md": "---\nname: grepper\ndescription: d\ntools: Grep\n---\nGREPPER-AGENT\n",
     "src/a.py": "x = 1\n",
 }
 
@@ -43,6 +45,14 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
     repo.commit("A project")
     monkeypatch.chdir(repo.path)
     return repo
+
+
+@pytest.fixture
+def quick_writers(
+    quick_agents: None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents that are quick: what is loaded of a set-up is not the subject."""
+    monkeypatch.setenv("PATH", environ["PATH"])
 
 
 def run(monkeypatch, model, agent: Agent, prompt: str, **arguments) -> RunResult:
@@ -60,7 +70,13 @@ def sent_text(model, number: int = 0) -> str:
     return model.script.requests[number].all_text
 
 
-def test_instructions_skills_commands_and_agents_are_there(repo, monkeypatch):
+def test_instructions_skills_commands_and_agents_are_there_and_nobody_elses(
+    repo, tmp_path, environ, monkeypatch
+):
+    home = Path(environ["HOME"])
+    (home / ".claude").mkdir()
+    for folder in (home, home / ".claude", tmp_path, Path(environ.get("XDG_STATE_HOME", home))):
+        (folder / "CLAUDE.md").write_text("PERSONAL-MEMORY\n")
     read = Turn(ToolUse("Read", {"file_path": "src/a.py"}))
     with answering(read, Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "/fix src/a.py")
@@ -71,6 +87,7 @@ def test_instructions_skills_commands_and_agents_are_there(repo, monkeypatch):
     assert "greet: Greets." in first and "looker: Looks." in first
     for text in ("PYTHON-RULE", "NESTED-MEMORY"):
         assert text not in first and text in second
+    assert "PERSONAL-MEMORY" not in second
     assert "project instructions, checked into the codebase" in first
     run_document = json.loads((result.bundle_dir.parents[2] / "run.json").read_text())
     summary = json.loads((result.bundle_dir / "summary.json").read_text())
@@ -98,33 +115,34 @@ def test_a_skill_is_launched_and_its_files_are_read_but_not_written(repo, monkey
     ]
 
 
+def ask_subagent(name: str, **fields: str) -> ToolUse:
+    request = {"subagent_type": name, "description": "d", "prompt": "Look."}
+    return ToolUse("Agent", request | fields)
+
+
 def test_a_subagent_has_its_prompt_and_no_more_than_the_agents_tools(repo, monkeypatch):
-    ask = ToolUse("Agent", {"subagent_type": "looker", "description": "d", "prompt": "Look."})
     reads = Turn(ToolUse("Read", {"file_path": "src/a.py"}))
     leaves = Turn(ToolUse("Read", {"file_path": "/etc/hostname"}))
     writes = Turn(ToolUse("Write", {"file_path": "made.txt", "content": "x"}))
-    ends = (Turn(Text("I looked.")), Turn(Text("done")))
-    with answering(Turn(ask), reads, leaves, writes, *ends) as model:
+    looks = (reads, leaves, writes, Turn(Text("I looked.")))
+    idles = (Turn(ask_subagent("grepper")), Turn(Text("I may not grep.")))
+    with answering(Turn(ask_subagent("looker")), *looks, *idles, Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "Have it looked at.")
-    inner = model.script.requests[1]
-    assert "LOOKER-AGENT" in inner.system_text
-    assert set(inner.tool_names) == {"Read", "Write"}
+    looker, grepper = model.script.requests[1], model.script.requests[6]
+    assert "LOOKER-AGENT" in looker.system_text
+    assert set(looker.tool_names) == {"Read", "Write"}
     assert "I looked." in sent_text(model, 5)
+    assert "GREPPER-AGENT" in grepper.system_text and grepper.tool_names == []
+    assert "I may not grep." in sent_text(model, 7)
     calls = [(call.name, call.ok) for call in result.tools.all()]
-    assert calls == [("Agent", True), ("Read", True), ("Read", False), ("Write", True)]
+    assert calls == [
+        ("Agent", True),
+        ("Read", True),
+        ("Read", False),
+        ("Write", True),
+        ("Agent", True),
+    ]
     assert [file.path for file in result.files.changed()] == ["made.txt"]
-
-
-def test_a_subagent_whose_tools_the_agent_lacks_is_offered_none(repo, monkeypatch):
-    repo.write(
-        ".claude/agents/looker.md", "---\nname: looker\ndescription: d\ntools: Grep\n---\nL\n"
-    )
-    repo.commit("Grep alone")
-    ask = ToolUse("Agent", {"subagent_type": "looker", "description": "d", "prompt": "Look."})
-    with answering(Turn(ask), Turn(Text("I looked.")), Turn(Text("done"))) as model:
-        run(monkeypatch, model, AGENT, "Have it looked at.")
-    assert model.script.requests[1].tool_names == []
-    assert "I looked." in sent_text(model, 2)
 
 
 @pytest.mark.parametrize(
@@ -187,15 +205,18 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("is_committed", [False, True])
-def test_nothing_that_a_change_brings_is_loaded(repo, tmp_path, monkeypatch, is_committed):
+def test_nothing_that_a_change_brings_is_loaded(repo, tmp_path, monkeypatch):
+    """Neither what is committed nor what is not."""
     marks = tmp_path / "marks"
     marks.mkdir()
     repo.git("config", "vibe-gate.trust", repo.git("rev-parse", "HEAD"))
     for path, text in HOSTILE.items():
         repo.write(path, text.replace("MARKS", str(marks)))
-    if is_committed:
-        repo.commit("Hostile")
+    repo.commit("Hostile")
+    for path, text in HOSTILE.items():
+        repo.write(
+            path, text.replace("MARKS", str(marks)).replace("HOSTILE", "UNCOMMITTED-HOSTILE")
+        )
     read = Turn(ToolUse("Read", {"file_path": "src/a.py"}))
     with answering(read, Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "/fix src/a.py")
@@ -204,18 +225,6 @@ def test_nothing_that_a_change_brings_is_loaded(repo, tmp_path, monkeypatch, is_
     assert "ROOT-MEMORY" in sent_text(model) and "FIX-COMMAND src/a.py" in sent_text(model)
     assert list(marks.iterdir()) == []
     assert result.files.changed() == []
-
-
-def test_neither_folders_above_nor_the_users_own_home_are_read(
-    repo, tmp_path, environ, monkeypatch
-):
-    home = Path(environ["HOME"])
-    (home / ".claude").mkdir()
-    for folder in (home, home / ".claude", tmp_path, Path(environ.get("XDG_STATE_HOME", home))):
-        (folder / "CLAUDE.md").write_text("PERSONAL-MEMORY\n")
-    with answering(Turn(Text("done"))) as model:
-        run(monkeypatch, model, AGENT, "Go.")
-    assert "PERSONAL-MEMORY" not in sent_text(model) and "ROOT-MEMORY" in sent_text(model)
 
 
 # What runs outside of a tool call
@@ -335,55 +344,48 @@ def add_programs(repo: Repo) -> None:
     repo.git("config", "vibe-gate.trust", repo.git("rev-parse", "HEAD"))
 
 
-PROGRAMS = [{"setup_hooks": ("Stop",)}, {"setup_mcp_servers": ("mine",)}]
-
-
-@pytest.mark.parametrize("fields", PROGRAMS)
-@pytest.mark.parametrize("is_committed", [False, True])
-def test_programs_run_without_a_wall_on_the_trusted_files_alone(
-    repo, tmp_path, monkeypatch, fields, is_committed
-):
+def test_programs_run_without_a_wall_on_the_trusted_files_alone(repo, tmp_path, monkeypatch):
     add_programs(repo)
-    mark = tmp_path / "mark"
-    repo.write("scripts/check.sh", f"touch {mark}\n")
-    repo.write("server.py", f"open({str(mark)!r}, 'w')\n{SERVER}")
-    if is_committed:
-        repo.commit("Hostile")
+    hook_mark, server_mark = tmp_path / "hook", tmp_path / "server"
+    repo.write("scripts/check.sh", f"touch {hook_mark}\n")
+    repo.write("server.py", f"open({str(server_mark)!r}, 'w')\n{SERVER}")
     repo.write("src/b.py", "y = 1\n")
-    with answering() as model, pytest.raises(UsageError) as caught:
-        run(monkeypatch, model, with_bash(**fields), "Go.")
-    assert "the files that it works on are not those of the trusted revision" in str(caught.value)
-    assert 'isolation = "sandbox"' in str(caught.value) and "worktree" in str(caught.value)
-    assert not model.script.requests and not mark.exists()
-    repo.commit("Merged")
+    hook, server = {"setup_hooks": ("Stop",)}, {"setup_mcp_servers": ("mine",)}
+
+    def assert_refused(fields: dict[str, tuple[str, ...]]) -> None:
+        with answering() as model, pytest.raises(UsageError) as caught:
+            run(monkeypatch, model, with_bash(**fields), "Go.")
+        sentence = "the files that it works on are not those of the trusted revision"
+        assert sentence in str(caught.value)
+        assert 'isolation = "sandbox"' in str(caught.value) and "worktree" in str(caught.value)
+        assert not model.script.requests
+
+    assert_refused(hook)
+    assert_refused(server)
+    repo.commit("Hostile")
+    assert_refused(hook)
+    assert_refused(server)
+    assert not hook_mark.exists() and not server_mark.exists()
     repo.git("config", "vibe-gate.trust", repo.git("rev-parse", "HEAD"))
     with answering(Turn(Text("done"))) as model:
-        result = run(monkeypatch, model, with_bash(**fields), "Go.")
-    assert result.status == "done" and mark.exists()
-
-
-def test_behind_the_wall_programs_run_on_any_files(repo, monkeypatch):
-    add_programs(repo)
-    repo.write("scripts/check.sh", "touch made-by-hook\n")
-    agent = with_bash(setup_hooks=("Stop",), isolation="sandbox")
-    with answering(Turn(Text("done"))) as model:
-        result = run(monkeypatch, model, agent, "Go.")
-    assert [file.path for file in result.files.changed()] == ["made-by-hook"]
+        result = run(monkeypatch, model, with_bash(**hook, **server), "Go.")
+    assert result.status == "done" and hook_mark.exists() and server_mark.exists()
 
 
 @pytest.mark.parametrize("path", ["server.py", "src/a.py"])
-def test_programs_are_refused_where_an_agent_changed_files_before(repo, monkeypatch, path):
+def test_programs_are_refused_where_an_agent_changed_files_before(
+    repo, monkeypatch, quick_writers, path
+):
     add_programs(repo)
-    read = Turn(ToolUse("Read", {"file_path": path}))
     write = Turn(ToolUse("Write", {"file_path": path, "content": "other"}))
-    with answering(read, write, Turn(Text("done"))) as model:
+    with answering(write, Turn(Text("done"))) as model:
         writer = run(monkeypatch, model, Agent(id="writer", tools=("Read", "Write")), "Write.")
     with answering() as model, pytest.raises(UsageError, match="is not started"):
         run(monkeypatch, model, with_bash(setup_mcp_servers=("mine",)), "Go.", context=writer)
 
 
 def test_a_stage_with_programs_is_refused_behind_one_that_writes_though_git_ignores_it(
-    repo, environ
+    repo, environ, quick_writers
 ):
     repo.write(".gitignore", "*.cache\n")
     add_programs(repo)
@@ -405,30 +407,6 @@ def test_a_stage_with_programs_is_refused_behind_one_that_writes_though_git_igno
     words = " ".join((run.out + run.err).split())
     assert "user is not started" in words and "worked on the files before it" in words
     assert len(model.script.requests) == 2
-
-
-def test_what_an_at_names_is_read_in_the_clone_alone(repo, tmp_path, monkeypatch):
-    secret = tmp_path / "secret.txt"
-    secret.write_text("OUTSIDE-SECRET\n")
-    repo.write(
-        ".claude/skills/look/SKILL.md",
-        "---\nname: look\ndescription: d\n---\nLook at @$ARGUMENTS\n",
-    )
-    repo.commit("Look")
-    arguments = [str(secret), f"@{secret}", "../../../secret.txt", "src/a.py"]
-    calls = [Turn(ToolUse("Skill", {"skill": "look", "args": text})) for text in arguments]
-    with answering(*calls, Turn(Text("done"))) as model:
-        result = run(monkeypatch, model, AGENT, f"Not a command: @{secret}")
-    assert "OUTSIDE-SECRET" not in sent_text(model, 4)
-    assert [call.ok for call in result.tools.all()] == [False, False, False, True]
-    with answering(Turn(Text("done"))) as model:
-        other = run(monkeypatch, model, Agent(id="other"), "Say it.")
-    with answering(Turn(Text("done"))) as model:
-        run(monkeypatch, model, AGENT, "/look src/a.py", context=other)
-    assert "x = 1" in sent_text(model)
-    with answering() as model:
-        result = run(monkeypatch, model, AGENT, f"/look {secret}")
-    assert 'have a word that begins with "/"' in result.error and not model.script.requests
 
 
 SPACED = "sp ace/secret.txt"
@@ -480,63 +458,57 @@ def test_no_argument_of_a_skill_has_a_file_read_outside(repo, monkeypatch, secre
     calls = [ToolUse("Skill", tool_input) for tool_input in inputs]
     honest = ToolUse("Skill", {"skill": "look", "args": "src/a.py"})
     with answering(Turn(*calls, honest), Turn(Text("done"))) as model:
-        result = run(monkeypatch, model, AGENT, "Go.")
+        result = run(monkeypatch, model, AGENT, f"Not a command: @{secret}")
     assert "OUTSIDE-SECRET" not in sent_text(model, 1)
     assert [call.ok for call in result.tools.all()][-1:] == [True]
     passed = [call.input() for call in result.tools.all()[:-1] if call.ok]
     assert passed == []
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        *[f"/look {text}" for text in ("P#L1-3", "src/a.py @P#L1", '@"F/sp ace/secret.txt"')],
-        *["/look\nP", "/look\tP", "/fix\n\n@P", "/fix src/a.py\n\n@P#L1", "/fix @src/../../../P"],
-    ],
-)
-def test_no_argument_of_a_prompts_command_has_a_file_read_outside(
-    repo, monkeypatch, secret, prompt
+def test_no_argument_of_a_prompts_command_has_a_file_read_outside(repo, monkeypatch, secret):
+    texts = ("P", "P#L1-3", "src/a.py @P#L1", '@"F/sp ace/secret.txt"')
+    prompts = [f"/look {text}" for text in texts]
+    prompts += ["/look\nP", "/look\tP", "/fix\n\n@P", "/fix src/a.py\n\n@P#L1"]
+    prompts += ["/fix @src/../../../P"]
+    for prompt in prompts:
+        with answering() as model:
+            result = run(monkeypatch, model, AGENT, with_paths(prompt, secret))
+        assert "was not run: its arguments have" in result.error, prompt
+        assert not model.script.requests, prompt
+        if prompt == "/look P":
+            assert 'have a word that begins with "/"' in result.error
+
+
+def test_a_reference_below_the_clone_is_read_and_a_link_of_the_change_leads_none_outside(
+    repo, monkeypatch, secret
 ):
-    with answering() as model:
-        result = run(monkeypatch, model, AGENT, with_paths(prompt, secret))
-    assert "was not run: its arguments have" in result.error and not model.script.requests
-
-
-@pytest.mark.parametrize("is_committed", [False, True])
-def test_a_link_of_the_change_leads_no_reference_outside(repo, monkeypatch, secret, is_committed):
+    (repo.path / "src/committed.py").symlink_to(secret)
+    repo.commit("Link")
     (repo.path / "src/link.py").symlink_to(secret)
-    if is_committed:
-        repo.commit("Link")
-    with answering(Turn(Text("done"))) as model:
-        run(monkeypatch, model, AGENT, "/look src/link.py @src/link.py")
-    assert "OUTSIDE-SECRET" not in sent_text(model)
-
-
-def test_a_reference_below_the_clone_is_read(repo, monkeypatch):
+    links = "src/link.py @src/link.py src/committed.py @src/committed.py"
     with answering(Turn(Text("done"))) as model:
         run(
             monkeypatch,
             model,
             AGENT,
-            "/fix @src/a.py: see https://example.com/and/or, src/**/[id].py.",
+            f"/look {links} @src/a.py: see https://example.com/and/or, src/**/[id].py.",
         )
+    assert "OUTSIDE-SECRET" not in sent_text(model)
     assert "x = 1" in sent_text(model)
 
 
-@pytest.mark.parametrize("isolation", ["worktree", "remote"])
-def test_a_subagent_works_in_no_folder_of_its_own(repo, monkeypatch, isolation):
-    look = {"subagent_type": "looker", "description": "d", "prompt": "Look."}
-    ask = ToolUse("Agent", {**look, "isolation": isolation})
-    with answering(Turn(ask), Turn(Text("done"))) as model:
+def test_a_subagent_works_in_no_folder_of_its_own(repo, monkeypatch):
+    asks = [ask_subagent("looker", isolation=name) for name in ("worktree", "remote")]
+    with answering(Turn(*asks), Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "Have it looked at.")
-    assert "leave out isolation" in sent_text(model, 1)
-    assert [(call.name, call.ok) for call in result.tools.all()] == [("Agent", False)]
+    assert sent_text(model, 1).count("leave out isolation") == 2
+    assert [(call.name, call.ok) for call in result.tools.all()] == 2 * [("Agent", False)]
 
 
 # What is said
 
 
-def test_a_repeat_says_that_its_setup_is_another(repo, environ):
+def test_a_repeat_says_that_its_setup_is_another(repo, environ, quick_writers):
     user = 'schema = 1\nid = "user"\nsetup = "project"\ntools = ["Read", "Write"]\n'
     repo.write(".vibe-gate/agents/user.toml", user)
     repo.write(".vibe-gate/gate.toml", "schema = 1\n")
@@ -555,25 +527,23 @@ def test_a_repeat_says_that_its_setup_is_another(repo, environ):
     assert f"The set-up is not that of run {run_id}: CLAUDE.md, docs/style.md." in words
 
 
-@pytest.mark.parametrize("folder", ["#c", "!d", "f ", " g", "e /f", "[h]"])
-def test_instructions_of_a_folder_that_is_no_pattern_are_named_as_not_loaded(
-    repo, monkeypatch, folder
-):
-    folders = (folder, "a#b c")
-    for name in folders:
-        repo.write(f"{name}/CLAUDE.md", f"MEMORY of {name}\n")
+def test_instructions_of_a_folder_that_is_no_pattern_are_named_as_not_loaded(repo, monkeypatch):
+    folders = ["#c", "!d", "f ", " g", "e /f", "[h]"]
+    for name in (*folders, "a#b c"):
+        repo.write(f"{name}/CLAUDE.md", f"MEMORY of {name};\n")
         repo.write(f"{name}/x.py", "x = 1\n")
     repo.commit("Folders")
-    reads = [ToolUse("Read", {"file_path": f"{name}/x.py"}) for name in folders]
+    reads = [ToolUse("Read", {"file_path": f"{name}/x.py"}) for name in (*folders, "a#b c")]
     with answering(Turn(*reads), Turn(Text("done"))) as model:
         result = run(monkeypatch, model, AGENT, "Go.")
     summary = json.loads((result.bundle_dir / "summary.json").read_text())
-    assert f"{folder}/CLAUDE.md" in summary["setup"]["leftOut"]
-    assert f"MEMORY of {folder}" not in sent_text(model, 1)
-    assert "MEMORY of a#b c" in sent_text(model, 1)
+    loaded = [name for name in folders if f"{name}/CLAUDE.md" not in summary["setup"]["leftOut"]]
+    assert loaded == []
+    assert [name for name in folders if f"MEMORY of {name};" in sent_text(model, 1)] == []
+    assert "MEMORY of a#b c;" in sent_text(model, 1)
 
 
-def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):
+def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ, quick_writers):
     repo.write(
         ".vibe-gate/agents/user.toml",
         'schema = 1\nid = "user"\nsetup = "project"\ntools = ["Read", "Write"]\n',
@@ -606,7 +576,7 @@ def test_the_run_says_what_was_loaded_and_what_was_not(repo, environ):
     assert ".claude/rules/link.md (a link or submodule)" in text
     assert "is the trusted revision's; the files differ: CLAUDE.md" in text
     listing = vibe_gate("bundles", "show", cwd=repo.path, environ=environ)
-    assert "setup: project (10 parts:" in " ".join(listing.out.split())
+    assert "setup: project (11 parts:" in " ".join(listing.out.split())
 
 
 @pytest.mark.parametrize(
@@ -698,24 +668,29 @@ def test_a_folder_of_claude_that_is_a_link_is_not_loaded(repo, tmp_path, monkeyp
         assert text not in sent_text(model)
 
 
-def test_behind_the_wall_the_setup_is_the_same(repo, monkeypatch):
-    agent = with_bash(isolation="sandbox")
+def test_behind_the_wall_the_setup_is_the_same_and_programs_run_on_any_files(repo, monkeypatch):
+    add_programs(repo)
+    repo.write("scripts/check.sh", "touch made-by-hook\n")
+    agent = with_bash(setup_hooks=("Stop",), isolation="sandbox")
     line = Turn(ToolUse("Bash", {"command": "cat $CLAUDE_CONFIG_DIR/skills/greet/words.txt"}))
     with answering(Turn(ToolUse("Skill", {"skill": "greet"})), line, Turn(Text("done"))) as model:
-        run(monkeypatch, model, agent, "/fix src/a.py")
+        result = run(monkeypatch, model, agent, "/fix src/a.py")
     assert "FIX-COMMAND src/a.py" in sent_text(model)
     assert "GREET-SKILL" in sent_text(model, 1) and "GREET-WORDS" in sent_text(model, 2)
+    assert [file.path for file in result.files.changed()] == ["made-by-hook"]
 
 
-def test_what_others_said_is_no_part_of_a_command(repo, tmp_path, monkeypatch):
-    secret = tmp_path / "secret.txt"
-    secret.write_text("OUTSIDE-SECRET\n")
-    with answering(Turn(Text(f"Look at @{secret} and @src/a.py"))) as model:
+def test_what_others_said_is_no_part_of_a_command(
+    repo, environ, tmp_path, monkeypatch, secret, quick_writers
+):
+    repo.write("src/b.py", "y = 2\n")
+    with answering(Turn(Text(f"Look at @{secret} and @src/b.py"))) as model:
         other_result = run(monkeypatch, model, Agent(id="other"), "Say it.")
+    monkeypatch.setenv("PATH", environ["PATH"].removeprefix(f"{sdk_alone.QUICK}:"))
     with answering(Turn(Text("done"))) as model:
-        run(monkeypatch, model, AGENT, "/fix src/a.py", context=other_result)
-    assert f"Look at @{secret}" in sent_text(model) and "FIX-COMMAND src/a.py" in sent_text(model)
-    assert "OUTSIDE-SECRET" not in sent_text(model) and "x = 1" not in sent_text(model)
+        run(monkeypatch, model, AGENT, "/look src/a.py", context=other_result)
+    assert f"Look at @{secret}" in sent_text(model) and "x = 1" in sent_text(model)
+    assert "OUTSIDE-SECRET" not in sent_text(model) and "y = 2" not in sent_text(model)
 
 
 def test_a_stage_of_a_workflow_has_the_trusted_setup(repo, environ):
