@@ -8,6 +8,18 @@ from pathlib import Path
 from vibe_gate.faces.pytest_plugin.plugin_wire import read_test_environment
 from vibe_gate.git import run_as_user
 
+_CONFIG = f"""\
+[user]
+\tname = vibe
+\temail = vibe@vibe-gate.invalid
+[commit]
+\tgpgSign = false
+[core]
+\thooksPath = {os.devnull}
+\tautocrlf = false
+"""
+"""Written at once: git starts anew for each value that it is told to set."""
+
 
 class VibeRepo(os.PathLike[str]):
     """A git repository for one test. The user's own hooks, templates and signing do not reach
@@ -18,18 +30,9 @@ class VibeRepo(os.PathLike[str]):
         self.path = path
         path.mkdir(parents=True)
         self.git("init", "--quiet", "--template=", "--initial-branch=main")
-        settings = {
-            "user.name": "vibe",
-            "user.email": "vibe@vibe-gate.invalid",
-            "commit.gpgSign": "false",
-        }
-        for name, value in {
-            **settings,
-            "core.hooksPath": os.devnull,
-            "core.autocrlf": "false",
-        }.items():
-            self.git("config", name, value)
-        self.commit("Begin")
+        with (path / ".git" / "config").open("a", encoding="utf-8", newline="\n") as config:
+            config.write(_CONFIG)
+        self.git("commit", "--quiet", "--allow-empty", "--message", "Begin")
 
     def __fspath__(self) -> str:
         return os.fspath(self.path)
