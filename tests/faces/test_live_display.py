@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faces.forked_pytest import run_on_pty
 from screen import Screen
 from test_pytest_plugin import agent
 from test_pytest_plugin import project as project
@@ -66,30 +64,15 @@ def suite(
 def run_on_terminal(folder: Path, *arguments: str, rows: int = 24, **variables: str) -> Screen:
     """pytest on a terminal of 80 columns, to its end."""
     screen = Screen(rows=rows)
-    controller, terminal = pty.openpty()
-    os.set_blocking(controller, True)
     environ = {**os.environ, "TERM": "xterm-256color", **variables}
-    subprocess.run(["stty", "cols", "80", "rows", str(rows)], stdin=terminal, check=True)
-    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    process = subprocess.Popen(argv, cwd=folder, env=environ, stdout=terminal, stderr=terminal)
-    os.close(terminal)
-    received = b""
-    while True:
-        try:
-            chunk = os.read(controller, 65536)
-        except OSError:  # the program has ended
-            break
-        if not chunk:
-            break
-        received += chunk
-    os.close(controller)
-    assert process.wait(60) in (0, 1), received
-    screen.feed(re.sub(r"\x1b\]9;4[^\x1b\a]*(?:\x1b\\|\a)", "", received.decode()))
+    code, text = run_on_pty(folder, arguments, environ, rows)
+    assert code in (0, 1), text
+    screen.feed(text)
     return screen
 
 
 def run_in_pipe(suite: pytest.Pytester, *arguments: str) -> str:
-    return suite.runpytest_subprocess(*arguments).stdout.str()
+    return suite.runpytest_inprocess(*arguments).stdout.str()
 
 
 def told_lines(output: str) -> list[str]:
@@ -153,14 +136,20 @@ def test_without_a_terminal_a_test_whose_agents_were_paid_has_a_line_at_its_end(
 
 @pytest.mark.slow
 def test_the_controller_of_workers_has_a_line_for_each_test_that_ended(suite):
-    screen = run_on_terminal(suite.path, LIVE, "-n2", rows=60)
+    screen = run_on_terminal(suite.path, LIVE, "-n1", rows=60)
     lines = [line.replace("test_suite.py::", "") for line in told_lines(screen.text())]
     assert (sorted(lines), screen.below_cursor) == (sorted(ENDS), [])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "expected"), [(["-s"], ENDS), (["-q"], []), (["-q", "-n2"], [])], ids=lambda _: ""
+    ("arguments", "expected"),
+    [
+        (["-s"], ENDS),
+        (["-q", "-k", "blocking"], []),
+        (["-q", "-k", "blocking", "-n1"], []),
+    ],
+    ids=lambda _: "",
 )
 def test_with_capture_off_a_line_at_the_end_of_a_test_and_quiet_none(suite, arguments, expected):
     screen = run_on_terminal(suite.path, LIVE, *arguments, rows=60)

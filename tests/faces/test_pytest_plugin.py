@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 import sdk_alone
 from answers import answers
+from faces.forked_pytest import run_forked
 from lxml import html
 from report.written_runs import write
 from repos import Repo
@@ -213,6 +215,11 @@ def outcomes(result: pytest.RunResult) -> list[str]:
     )
 
 
+def totals(result: pytest.RunResult) -> list[str]:
+    """The lines of what all agents cost."""
+    return [line for line in result.outlines if " in all" in line]
+
+
 def use(monkeypatch: pytest.MonkeyPatch, model) -> None:
     for name, value in model.environ.items():
         monkeypatch.setenv(name, value)
@@ -233,9 +240,9 @@ def test_tests_with_a_loop_of_their_own_give_the_same_live_and_replayed(
     project.makepyfile(test_at_once=AT_ONCE)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        live = project.runpytest_subprocess("-rA", "--vibe-wire=record")
+        live = project.runpytest_inprocess("-rA", "--vibe-wire=record")
     live.assert_outcomes(passed=2)
-    assert outcomes(project.runpytest_subprocess("-rA")) == outcomes(live)
+    assert outcomes(project.runpytest_inprocess("-rA")) == outcomes(live)
 
 
 IN_THE_PROJECT = """
@@ -255,7 +262,7 @@ def test_agents_that_only_read_are_recorded_in_the_project_itself_and_their_note
     project.makepyfile(test_project=IN_THE_PROJECT)
     with answering(Turn(Text("Seen.")), repeat_last=True) as model:
         use(monkeypatch, model)
-        recorded = project.runpytest_subprocess("--vibe-wire=record")
+        recorded = project.runpytest_inprocess("--vibe-wire=record")
     recorded.assert_outcomes(passed=1)
     assert len(list(project.path.glob("cassettes/test_project/*/*/*.json"))) == 3
     notes = [line for line in recorded.outlines if "/look" in line]
@@ -263,7 +270,7 @@ def test_agents_that_only_read_are_recorded_in_the_project_itself_and_their_note
         "  test_project.py:4: RunNote: The prompt of fixer begins with /look, which is sent as text: "
         'setup = "project" in the agent\'s definition has commands of .claude/ expanded.'
     ]
-    project.runpytest_subprocess().assert_outcomes(passed=1)
+    project.runpytest_inprocess().assert_outcomes(passed=1)
 
 
 @pytest.mark.slow
@@ -272,16 +279,15 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
     project.makepyfile(test_suite=SUITE)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        live = project.runpytest_subprocess(
-            "-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml"
-        )
+        live = project.runpytest_inprocess("-rA", "--vibe-wire=record", "--junitxml=live.xml")
     live.assert_outcomes(passed=3, failed=3)
     replayed = project.runpytest_inprocess(
         "-rA", "test_suite.py"
     )  # its folder has what the first run left
     assert outcomes(replayed) == outcomes(live)
-    costs = [[line for line in run.outlines if " in all" in line] for run in (live, replayed)]
-    assert costs[0] == costs[1] != [], "replayed runs cost what they did when they were recorded"
+    assert totals(live) == totals(replayed) != [], (
+        "replayed runs cost what they did when they were recorded"
+    )
     live.stdout.fnmatch_lines_random(
         [
             "*1 of 2 passed*",
@@ -293,14 +299,15 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
         ]
     )
     assert "vibe_gate/run" not in live.stdout.str(), "tracebacks end at the test's own line"
-    noted = [
-        element
-        for element in ElementTree.parse(project.path / "live.xml").iter("property")
-        if element.get("name") == "vibe"
-    ]
-    assert len(noted) == 14 and all(
-        json.loads(element.get("value", ""))["turns"] for element in noted
-    )
+    assert len(noted_runs(project.path / "live.xml")) == 14
+
+
+def noted_runs(file: Path) -> list[dict[str, Any]]:
+    """The runs that the report names, each with its turns."""
+    properties = ElementTree.parse(file).iter("property")
+    runs = [json.loads(element.get("value", "")) for element in properties]
+    assert all(run["turns"] for run in runs)
+    return runs
 
 
 ENDS = """
@@ -380,7 +387,7 @@ def test_a_chain_of_runs_is_judged_and_a_workflow_made_in_python_is_run(
     project.makepyfile(test_chain=CHAINED)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        result = project.runpytest_subprocess("--vibe-wire", "live")
+        result = project.runpytest_inprocess("--vibe-wire", "live")
     result.assert_outcomes(passed=1)
 
 
@@ -392,7 +399,7 @@ def test_an_agent_that_fails_fails_its_test_and_what_cannot_be_run_is_an_error(
     project.makepyfile(test_ends=ENDS)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        result = project.runpytest_subprocess("-rA", "-p", "no:asyncio", "--vibe-wire=live")
+        result = project.runpytest_inprocess("-rA", "-p", "no:asyncio", "--vibe-wire=live")
     assert "interrupt" in sdk_alone.refused(), (
         "the agent that is stopped by its watcher; the quick one ends at once"
     )
@@ -417,7 +424,7 @@ import os
 import pytest
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(NUMBER))
 def test_dear(vibe, vibe_repo, number):
     vibe.sync.run("fixer", f"Write dear {number}")
     end
@@ -427,15 +434,17 @@ def test_dear(vibe, vibe_repo, number):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("end", "sentence"), [("", "budget"), ("os._exit(3)", "this worker replaces one that crashed")]
+    ("number", "end", "sentence"),
+    [(6, "", "budget"), (3, "os._exit(3)", "this worker replaces one that crashed")],
 )
-def test_workers_share_the_budget_of_the_session(project, monkeypatch, quick, end, sentence):
-    project.makepyfile(test_dear=DEAR.replace("end", end))
+def test_workers_share_the_budget_of_the_session(
+    project, monkeypatch, quick, number, end, sentence
+):
+    project.makepyfile(test_dear=DEAR.replace("NUMBER", str(number)).replace("end", end))
+    options = ("-n2", "-v", "-rs", "--vibe-max-usd=1.3", "--junitxml=live.xml")
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
-        result = project.runpytest_subprocess(
-            "-n2", "-v", "-rs", "--vibe-wire=live", "--vibe-max-usd=1.3"
-        )
+        result = run_forked(project, "--vibe-wire=live", *options)
         tokens = [
             min(60_000, request.body["max_tokens"])
             for request in model.script.requests
@@ -445,10 +454,13 @@ def test_workers_share_the_budget_of_the_session(project, monkeypatch, quick, en
         ["vibe-gate: agents may cost $1.30, $0.65 for each of 2 workers", f"SKIPPED*{sentence}*"]
     )
     assert 0.6 < sum(tokens) * 10 / 1e6 < 1.3, "10 USD for a million tokens"
+    runs = noted_runs(project.path / "live.xml")
+    usd = sum(run["usd"] for run in runs)
+    assert all(line.endswith(f" {usd:.4f}") for line in totals(result))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["-n2"], ["-p", "no:xdist"]], ids=["xdist", "one"])
+@pytest.mark.parametrize("arguments", [["-n1"], ["-p", "no:xdist"]], ids=["xdist", "one"])
 def test_ctrl_c_leaves_no_agent(project, monkeypatch, quick, arguments):
     project.makepyfile(
         test_hang="def test_a(vibe, vibe_repo):\n    vibe.sync.run('fixer', 'HANG')\n"
@@ -635,8 +647,18 @@ def test_agent(vibe, vibe_repo):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["CI", "TF_BUILD", ""])
-@pytest.mark.parametrize("options", [(), ("--vibe-wire=replay",), ("-p", "no:cacheprovider")])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("CI", ()),
+        ("TF_BUILD", ()),
+        ("", ()),
+        ("CI", ("--vibe-wire=replay",)),
+        ("", ("--vibe-wire=replay",)),
+        ("CI", ("-p", "no:cacheprovider")),
+        ("", ("-p", "no:cacheprovider")),
+    ],
+)
 def test_a_suite_that_tested_nothing_is_red_in_ci(project, monkeypatch, name, options):
     project.makepyfile(test_one=ONE)
     if name:
