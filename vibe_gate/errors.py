@@ -64,6 +64,11 @@ class DefinitionError(UsageError):
 class RevisionError(UsageError):
     """A revision names nothing here, or history is cut short before it."""
 
+    def __init__(self, sentence: str, revision: str = "") -> None:
+        """`revision`: the one that names no commit, as it was given; "" if it is another reason."""
+        super().__init__(sentence)
+        self.revision = revision
+
 
 class UnsupportedRepository(UsageError):
     """A repository, index or object format that libgit2 cannot open."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vibe_gate.context.review_request import ReviewRequest
-from vibe_gate.domain import nearest, paths
+from vibe_gate.domain import nearest
 from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import RevisionError
 from vibe_gate.git import open_repository
@@ -33,8 +33,8 @@ def advising(
     try:
         yield
     except RevisionError as error:
-        wrong_word = next((word for word in words if word and paths.quote(word) in str(error)), "")
-        if not wrong_word:
+        wrong_word = error.revision
+        if not wrong_word or wrong_word not in words:
             raise
         nearest_way = nearest(wrong_word, instead) if wrong_word == words[0] else ""
         if nearest_way:

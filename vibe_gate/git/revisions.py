@@ -105,7 +105,7 @@ class Revisions:
         """
         revision = revision or "HEAD"
         if revision.startswith("-") or "\0" in revision:
-            raise RevisionError(f"{paths.quote(revision)} is not a revision.")
+            raise RevisionError(f"{paths.quote(revision)} is not a revision.", revision)
         if revision == "HEAD":
             if head := self.head():
                 return head
@@ -119,11 +119,11 @@ class Revisions:
         if warning and not _FULL_ID.match(revision):
             raise UsageError(self._describe_ambiguous(warning[1]))
         if answer.code:
-            raise RevisionError(self._describe_missing(revision))
+            raise RevisionError(self._describe_missing(revision), revision)
         commit = self._peeled(answer.line, "commit")
         if not commit:
             raise RevisionError(
-                f"{paths.quote(revision)} names no commit: give a commit, branch or tag."
+                f"{paths.quote(revision)} names no commit: give a commit, branch or tag.", revision
             )
         return commit
 

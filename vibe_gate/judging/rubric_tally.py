@@ -254,6 +254,26 @@ def worst_outcome(outcomes: Iterable[str]) -> RunOutcome:
     return "pass"
 
 
+def workflow_outcome(
+    outcomes: Iterable[str], *, lacks_verdict: bool, problem: RunOutcome | None, intact: bool
+) -> RunOutcome:
+    """The outcome of a workflow's run.
+
+    Args:
+        outcomes: Those of its gates and stages that count.
+        lacks_verdict: Whether something that must be judged was not judged as it is now.
+        problem: What something that went wrong outside of every stage comes to.
+        intact: Whether what was reviewed is still what is there.
+    """
+    if not intact:
+        return "error"
+    if problem is not None:
+        return problem
+    if lacks_verdict:
+        return worst_outcome([*outcomes, "inconclusive"])
+    return worst_outcome(outcomes)
+
+
 def exit_code(outcome: RunOutcome, *, needs_approval: bool, intact: bool) -> int:
     """The process's exit code.
 

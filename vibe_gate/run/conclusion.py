@@ -17,7 +17,7 @@ from vibe_gate.errors import PASS, GateError
 from vibe_gate.gate.fixing import without_left_alone
 from vibe_gate.gate.policy import find_steering_files
 from vibe_gate.git import Repository
-from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
+from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, workflow_outcome
 from vibe_gate.judging.run_verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue_receipt import ReceiptIssuer
 from vibe_gate.report.finding_list import list_findings, rounds_sentence
@@ -159,12 +159,13 @@ def conclude_run(
     # () of what only the workspace holds.
     changed_paths = paths_changed_since(repository, stages.model.wire, change)
     intact = not changed_paths and all(verdict.intact for verdict in verdicts.counting)
-    outcome = _outcome_of(stages.graph, verdicts, reviewing=reviewing)
-    problem_text = ""
-    if problem is not None:
-        outcome, problem_text = problem
-    if not intact:
-        outcome = "error"
+    problem_outcome, problem_text = problem or (None, "")
+    outcome = workflow_outcome(
+        _outcomes_that_count(stages.graph, verdicts, reviewing=reviewing),
+        lacks_verdict=bool(verdicts.stale) or (reviewing and not verdicts.current),
+        problem=problem_outcome,
+        intact=intact,
+    )
     decided = _summary(workflow, stages, change, verdicts.counting, outcome, intact=intact)
     issuer = None
     if intact and counts:
@@ -349,17 +350,15 @@ def _repair_words(stages: Stages) -> Iterator[tuple[str, str]]:
             yield result.node, words
 
 
-def _outcome_of(graph: StageGraph, verdicts: _Verdicts, *, reviewing: bool) -> RunOutcome:
-    """The worst of the verdicts that count and, but for a review, of the stages that no other that
-    ran comes after.
+def _outcomes_that_count(graph: StageGraph, verdicts: _Verdicts, *, reviewing: bool) -> list[str]:
+    """Those of the verdicts that count and, but for a review, of the stages that no other that ran
+    comes after.
     """
     outcomes: list[str] = [verdict.outcome for verdict in verdicts.current]
     if not reviewing:
         latest_nodes = graph.latest_nodes()
         outcomes += [result.outcome for result in graph.results if result.node in latest_nodes]
-    if verdicts.stale or (reviewing and not verdicts.current):
-        outcomes.append("inconclusive")
-    return worst_outcome(outcomes)
+    return outcomes
 
 
 def _not_judged_again(

@@ -10,6 +10,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,7 @@ def read_settings(path: Path, below: Path) -> str | None:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{_quoted_path(path)} cannot be read: {error}. Nothing was changed."
-        ) from error
+        raise UsageError(f"{_quoted_path(path)} cannot be read: {error}.") from error
 
 
 def write_settings(path: Path, below: Path, text: str | None) -> None:
@@ -54,9 +53,7 @@ def read_file(path: Path, below: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(
-            f"{_quoted_path(path)} cannot be read: {error}. Nothing was changed."
-        ) from error
+        raise UsageError(f"{_quoted_path(path)} cannot be read: {error}.") from error
 
 
 def write_file(path: Path, below: Path, content: bytes | None) -> None:
@@ -88,6 +85,16 @@ def write_file(path: Path, below: Path, content: bytes | None) -> None:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def _unchanged_on_error() -> Iterator[None]:
+    """Say of settings that are refused that they stay as they are."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{error} Nothing was changed.") from error
+
+
+@_unchanged_on_error()
 def add_hooks(text: str | None, hook_groups: Groups, name: str) -> str:
     """The settings with these hooks in place of those of ours that are there. UsageError, naming
     the file `name`.
@@ -103,6 +110,7 @@ def add_hooks(text: str | None, hook_groups: Groups, name: str) -> str:
     return _laid_out(document, text)
 
 
+@_unchanged_on_error()
 def drop_hooks(text: str, name: str) -> str | None:
     """The settings without our hooks; None if nothing else is in them. UsageError, naming the file
     `name`.
@@ -172,11 +180,9 @@ def _document(text: str, name: str) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{name} is no valid JSON ({error}); mend it first. Nothing was changed."
-        ) from error
+        raise UsageError(f"{name} is no valid JSON ({error}); mend it first.") from error
     if not isinstance(document, dict):
-        raise UsageError(f"{name} is no JSON object; mend it first. Nothing was changed.")
+        raise UsageError(f"{name} is no JSON object; mend it first.")
     if not _is_lists_by_event(document.get("hooks", {})):
         raise UsageError(
             f'"hooks" in {name} is not an object of lists by event. Nothing was changed.'

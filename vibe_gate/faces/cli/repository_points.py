@@ -191,7 +191,7 @@ def _settings_hooks(agent: HookedAgent, path: Path, top: Path) -> Iterator[Point
     try:
         hooks = hooks_of(read_settings(path, top) or "{}", place)
     except UsageError as error:
-        yield Point(name, "warning", str(error).removesuffix(" Nothing was changed."))
+        yield Point(name, "warning", str(error))
         return
     if missing_scripts(hooks):
         advice = f"Run `vibe-gate install {agent.name}` again, with the option for that file."
