@@ -132,9 +132,9 @@ PHASES = {
 
 FAULTS = [
     *(("drop", phase) for phase in PHASES),
-    *(("lose", phase) for phase in ("claiming", "sharing an answer", "uploading")),
+    *(("lose", phase) for phase in ("claiming", "uploading")),
 ]
-FAULTS += [("deny", "looking up"), ("deny", "releasing"), ("deny", "uploading")]
+FAULTS += [("deny", "releasing"), ("deny", "uploading")]
 HARMLESS = {("deny", "releasing")}
 """The claim ends by itself."""
 

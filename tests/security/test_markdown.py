@@ -247,7 +247,7 @@ TOKENS = st.sampled_from([
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(st.lists(st.one_of(TOKENS, st.text(max_size=4)), max_size=12).map("".join))
 def test_nor_of_anything_that_can_be_put_together(text):
     for kind, markdown in documents(hostile_report(text), text).items():

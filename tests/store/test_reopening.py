@@ -193,12 +193,12 @@ def test_of_many_that_resume_at_once_one_wins(killed, tmp_path):
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     argv = [sys.executable, "-c", code, str(tmp_path), killed]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    all_ten = [subprocess.Popen(argv, env=environ, text=True, **pipes) for _ in range(10)]
-    while sum(process.poll() is None for process in all_ten) > 1:
+    processes = [subprocess.Popen(argv, env=environ, text=True, **pipes) for _ in range(4)]
+    while sum(process.poll() is None for process in processes) > 1:
         time.sleep(0.05)
-    outputs = [process.communicate()[0].strip() for process in all_ten]
+    outputs = [process.communicate()[0].strip() for process in processes]
     assert outputs.count("won") == 1
-    assert sum("is being written by" in output for output in outputs) == 9, outputs
+    assert sum("is being written by" in output for output in outputs) == 3, outputs
     run = open_store(tmp_path, OneSecretRedactor(), Clock()).reopen(KEY, killed)
     run.seal(summary_of(run))
     assert read_bundle(run.directory).summary.outcome == "pass"

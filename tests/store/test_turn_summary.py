@@ -77,34 +77,37 @@ def test_a_summary_of_very_much_is_bounded_and_says_what_it_leaves_out(store: St
         turn.event({"type": "todo", "action": "add", "text": text, "status": "pending"})
     call = {"tool_name": "T" * 100_000, "tool_use_id": "u" * 100_000}
     turn.hook({"hook_event_name": "PreToolUse", **call})
-    files = tuple(TurnFile(path=f"f{number}", change_type="added") for number in range(100_000))
+    files = tuple(TurnFile(path=f"f{number}", change_type="added") for number in range(20_003))
     turn.seal(Ended(change=TurnChange(files=files)))
     path = run.directory / turn.relative / "summary.json"
     assert path.stat().st_size < 20_000 * 100
     document = json.loads(path.read_text())
-    assert (len(document["files"]), document["moreFiles"]) == (20_000, 80_000)
+    assert (len(document["files"]), document["moreFiles"]) == (20_000, 3)
     assert (len(document["todos"]), document["moreTodos"]) == (1_000, 3)
     assert len(document["todos"][0]["text"]) == 1_000 and "moreToolCalls" not in document
-    assert document["metrics"]["filesChanged"] == document["fileStats"]["total"] == 100_000
+    assert document["metrics"]["filesChanged"] == document["fileStats"]["total"] == 20_003
     result = read_bundle(run.directory / turn.relative)
     assert [call.state for call in result.tools.all()] == ["missing-post"]
-    assert (len(result.files.changed()), result.files.unlisted) == (20_000, 80_000)
-    assert result.git.changed_count == 100_000
+    assert (len(result.files.changed()), result.files.unlisted) == (20_000, 3)
+    assert result.git.changed_count == 20_003
 
 
 @pytest.mark.slow
-def test_a_summary_lists_so_many_calls_and_the_hooks_have_all(store: Store) -> None:
+def test_a_summary_lists_so_many_calls_and_the_hooks_have_all(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vibe_gate.store.turn_recorder.MAX_LISTED_CALLS", 100)
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")
-    for number in range(10_002):
+    for number in range(102):
         call = {"tool_name": "Read", "tool_use_id": f"toolu_{number}"}
         turn.hook({"hook_event_name": "PreToolUse", **call})
         turn.hook({"hook_event_name": "PostToolUse", **call})
     turn.seal(Ended())
     document = json.loads((run.directory / turn.relative / "summary.json").read_text())
-    assert (len(document["toolCalls"]), document["moreToolCalls"]) == (10_000, 2)
-    assert document["metrics"]["toolCalls"] == 10_002
-    assert read_bundle(run.directory / turn.relative).tools.used("Read") == 10_002
+    assert (len(document["toolCalls"]), document["moreToolCalls"]) == (100, 2)
+    assert document["metrics"]["toolCalls"] == 102
+    assert read_bundle(run.directory / turn.relative).tools.used("Read") == 102
 
 
 def test_files_are_counted_by_kind() -> None:
