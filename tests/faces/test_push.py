@@ -160,27 +160,18 @@ def test_the_rule_of_commit_msg_is_its_own(judging, rule, request_count):
     assert len(model.script.requests) == request_count
 
 
-@pytest.mark.parametrize(
-    ("module", "line", "sentence", "kind"),
-    [
-        (
-            "faces/git_hook/reviewing.py",
-            "raise ZeroDivisionError('oh')\n",
-            "this is a bug",
-            ["not-reviewed"],
-        ),
-        ("domain/provenance.py", "import something_that_is_gone\n", "missing or broken", []),
-    ],
-)
-def test_a_bug_warns_loudly_is_recorded_if_it_can_be_and_stops_nobody_unless_strict(
-    plain, tmp_path, module, line, sentence, kind
-):
-    broken = _break_module(tmp_path, f"vibe_gate/{module}", line)
+def test_a_bug_warns_loudly_is_recorded_and_stops_nobody_unless_strict(plain, tmp_path):
+    module, line = "vibe_gate/faces/git_hook/reviewing.py", "raise ZeroDivisionError('oh')\n"
+    broken = _break_module(tmp_path, module, line)
     plain.write(a="x\n")
     plain.git("add", "a")
     result = plain.run(*broken, "hook", "pre-commit")
-    assert (result.code, sentence in result.text, "NOT REVIEWED" in result.text) == (0, True, True)
-    assert [record["kind"] for record in plain.records()] == kind
+    assert (result.code, "this is a bug" in result.text, "NOT REVIEWED" in result.text) == (
+        0,
+        True,
+        True,
+    )
+    assert [record["kind"] for record in plain.records()] == ["not-reviewed"]
     assert plain.run(*broken, "hook", "pre-commit", "--strict").code == 3
     assert plain.run(*broken, "hook", "pre-commit", CI="true").code == 3
 

@@ -42,7 +42,7 @@ def test_an_error_of_the_api_is_named_with_what_to_do(tmp_path, environ, status,
     assert len(model.script.requests) == requests
 
 
-@pytest.mark.parametrize("fault", [Fault("drop"), Fault("close"), Fault("garbage")])
+@pytest.mark.parametrize("fault", [Fault("drop"), Fault("garbage")])
 def test_a_stream_that_breaks_is_an_error_of_the_wire(tmp_path, environ, fault):
     with answering(Turn(HELLO, usage=costing(50), fault=fault), repeat_last=True) as model:
         ending, spent = judge_once(model, tmp_path, environ)

@@ -9,7 +9,6 @@ import gzip
 import json
 import re
 import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 from answers import HANDLER, answer_to, answers, fails
+from command import vibe_gate
 from repos import GATE, RUBRIC, SWALLOWS, Repo
 from scripted_messages_api import ApiError, MessagesRequest, Text, Thinking, ToolUse, Turn
 from walks import run_review
@@ -193,6 +193,7 @@ def test_nothing_secret_is_left_on_disk_by_a_review(
     assert {"environment", "github-token", "private-key"} <= set(run["kinds"])
 
 
+@pytest.mark.usefixtures("quick_agents")
 def test_nothing_secret_is_left_by_a_review_whose_model_fails(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -242,8 +243,8 @@ def test_neither_a_bundle_nor_its_archive_tells_where_its_judges_read(
     assert json.dumps(reason) in summary
 
     archive = tmp_path / "run.tar.xz"
-    command = [sys.executable, "-m", "vibe_gate", "bundles", "export", review.summary.run_id]
-    subprocess.run([*command, "-o", archive], cwd=repo.path, env=environ, check=True)
+    command = ("bundles", "export", review.summary.run_id, "-o", str(archive))
+    assert vibe_gate(*command, cwd=repo.path, environ=environ).code == 0
     subprocess.run(["tar", "xf", archive, "-C", home], check=True)
     unpacked_bundle = home / bundle.relative_to(repo.path / ".vibe-artifacts")
     assert (unpacked_bundle / "summary.json").exists()
@@ -255,6 +256,7 @@ def test_neither_a_bundle_nor_its_archive_tells_where_its_judges_read(
             assert [mark for mark in marks if mark in content] == [], file
 
 
+@pytest.mark.usefixtures("quick_agents")
 def test_a_line_that_names_the_home_of_the_reviewer_can_be_quoted(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -294,6 +296,7 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(
     assert_clean(repo.path / ".vibe-artifacts")
 
 
+@pytest.mark.usefixtures("quick_agents")
 def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judge_is_shown(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -307,7 +310,7 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
         repo.write("src/b.py", f'key = foo(\n  password=\n    "{in_python}",\n)\n')
         repo.write("src/c.json", f'{{\n  "token"\n  :\n  "{behind_colon}"\n}}\n')
         repo.commit("Set keys")
-    with answering(*script(), repeat_last=True) as model:
+    with answering(script()[-1]) as model:
         review = run_review(
             repo.path, environ | model.environ, wire=Wire("record", tmp_path / "cassette")
         )
