@@ -7,6 +7,7 @@ objects and nothing else, so that no attribute and no configuration can hide one
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from threading import Timer
@@ -95,18 +96,18 @@ def patch_ids_of(objects: Objects, texts: Sequence[bytes]) -> list[str]:
     libgit2's own `patchid` is the same for all contents of a binary file, and hashes empty files in
     another way.
     """
-    patch_ids = [""] * len(texts)
-    numbered_texts = []
-    for index, text in enumerate(texts):
-        if text:
-            numbered_texts.append(b"commit %040x\n%s" % (index, text))
-    if not numbered_texts:
-        return patch_ids
-    answer = objects.bare.run("patch-id", "--stable", stdin=b"".join(numbered_texts))
-    for line in answer.line.split("\n"):
-        patch_id, number = line.split()
-        patch_ids[int(number, 16)] = patch_id
-    return patch_ids
+    digests = [hashlib.sha1(text, usedforsecurity=False).hexdigest() for text in texts]
+    known_ids = objects.patch_ids
+    new_texts = {}
+    for digest, text in zip(digests, texts, strict=True):
+        if text and digest not in known_ids:
+            new_texts[digest] = b"commit %s\n%s" % (digest.encode(), text)
+    if new_texts:
+        answer = objects.bare.run("patch-id", "--stable", stdin=b"".join(new_texts.values()))
+        for line in answer.line.split("\n"):
+            patch_id, digest = line.split()
+            known_ids[digest] = patch_id
+    return [known_ids.get(digest, "") for digest in digests]
 
 
 def _named_lines(output: bytes, prefix: int) -> Iterator[NamedLine]:

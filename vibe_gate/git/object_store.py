@@ -66,6 +66,8 @@ class Objects:
             _ALTERNATES_VARIABLE: self._alternates_entries(),
         }
         self.bare = git.bare(self.folder, self.variables)
+        self.patch_ids: dict[str, str] = {}
+        """The patch-ids of texts that git was asked about, by the texts' sha-1."""
 
     def _write_bare_repository(self) -> None:
         for name in ("objects/info", "objects/pack", "refs"):

@@ -59,6 +59,8 @@ class Repository(ChangeQueries):
         """This worktree's own, absolute."""
         self.common_dir: Path = place.common_dir
         """Shared between linked worktrees, absolute."""
+        self._tracked_names: dict[tuple[str, tuple[int, ...]], frozenset[str]] = {}
+        """The latest answer of `tracked`, by the folder and the version of the index."""
 
     def __enter__(self) -> Repository:
         return self
@@ -78,8 +80,13 @@ class Repository(ChangeQueries):
     def tracked(self, folder: str) -> frozenset[str]:
         """What the index has in a folder of the root, or in its place; however its case.
         InfrastructureError.
+
+        Git is asked anew when there is another index: it never writes into one.
         """
-        return _tracked(self._git, folder)
+        question = folder, _version_of(self._place.index_file)
+        if question not in self._tracked_names:
+            self._tracked_names = {question: _tracked(self._git, folder)}
+        return self._tracked_names[question]
 
     def counts(self, file: Path) -> bool:
         """Whether a file is untracked and not ignored, so that a snapshot of the working tree has
@@ -376,9 +383,14 @@ class Repository(ChangeQueries):
         """Whether git tracks a file of the store in a folder, if there is one, or cannot say so."""
         if root == self.common_dir:
             return False
-        if root == self.root:
-            return worktrees.tracks_store(self._git)
-        return worktrees.tracks_store(self._git.elsewhere(root))
+        if root != self.root:
+            return worktrees.tracks_store(self._git.elsewhere(root))
+        if not os.path.lexists(root / STORE):
+            return False
+        try:
+            return bool(self.tracked(STORE))
+        except InfrastructureError:
+            return True
 
     def other_worktrees(self) -> list[Path]:
         """The tops of the other working trees of this repository, main and linked, that are still
@@ -429,6 +441,15 @@ class Repository(ChangeQueries):
         trusted.
         """
         return self._place.settings.trusted(name)
+
+
+def _version_of(index: Path) -> tuple[int, ...]:
+    """What differs after git has written an index; () if there is none."""
+    try:
+        status = index.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _tracked(git: Program, folder: str) -> frozenset[str]:
