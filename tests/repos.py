@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,6 +37,9 @@ def load(path):
 """
 
 
+_COMMITTED = re.compile(r"\[.*?([0-9a-f]{40})\] ")
+
+
 class Repo:
     """A repository at `path`; every git call runs with the test's own environment."""
 
@@ -67,8 +71,15 @@ class Repo:
         for path, content in files.items():
             self.write(path, content)
         self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
+        report = self.git("-c", "core.abbrev=40", "commit", "--allow-empty", "-m", message)
+        return committed_id(report)
+
+
+def committed_id(report: str) -> str:
+    """The id in what `git -c core.abbrev=40 commit` prints: `[main ID] message`."""
+    match = _COMMITTED.match(report)
+    assert match, report
+    return match[1]
 
 
 def allow_store(url: str, environ: Mapping[str, str]) -> None:

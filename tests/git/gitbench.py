@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from repos import committed_id
+
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import Repository, open_repository
 
@@ -50,8 +52,8 @@ class Bench:
         for path, content in files.items():
             self.write(path, content)
         self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
+        report = self.git("-c", "core.abbrev=40", "commit", "--allow-empty", "-m", message)
+        return committed_id(report)
 
     def open(self, start: Path | None = None, **environ: str) -> Repository:
         return open_repository(start or self.root, read_environment({**self.environ, **environ}))

@@ -456,6 +456,14 @@ def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
     assert [*upstream_bases, *bases()] == [base] * 5
 
 
+def test_what_is_tracked_is_asked_anew_of_another_index(seeded: Bench) -> None:
+    seeded.write(".vibe-artifacts/x", "x\n")
+    with seeded.open() as repository:
+        assert repository.tracked(".vibe-artifacts") == frozenset()
+        seeded.git("add", "-f", ".vibe-artifacts")
+        assert repository.tracked(".vibe-artifacts") == {".vibe-artifacts/x"}
+
+
 def test_the_default_branch_is_that_of_the_remote_that_the_branch_follows(seeded: Bench) -> None:
     first = seeded.git("rev-parse", "HEAD")
     second = seeded.commit("second", a="a")
