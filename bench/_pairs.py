@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,12 @@ from pathlib import Path
 
 WORK = Path(os.environ.get("BENCH_WORK") or Path(__file__).resolve().parent / ".work")
 """The folder in which benchmarks make what they measure."""
+
+PROGRAMS = Path(os.environ.get("BENCH_PROGRAMS") or Path(sys.executable).parent)
+"""The folder with the `python` and the `vibe-gate` that are measured."""
+
+VIBE_GATE = (str(PROGRAMS / "python"), "-I", "-m", "vibe_gate")
+"""The command that is measured; -I: never the package of a folder in which it runs."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +106,8 @@ def least_of_each(sides: Mapping[str, Side], rounds: int) -> dict[str, tuple[flo
     return least
 
 
-def environment(home: Path, root: Path) -> dict[str, str]:
-    """Nothing of the user's: no keys, no git configuration, no CI, a home of its own, the package
-    of this checkout.
-    """
+def environment(home: Path) -> dict[str, str]:
+    """Nothing of the user's: no keys, no git configuration, no CI, a home of its own."""
     home.mkdir(parents=True, exist_ok=True)
     kept = {
         name: value
@@ -111,4 +116,4 @@ def environment(home: Path, root: Path) -> dict[str, str]:
     }
     who = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
            for what, value in (("NAME", "Ada"), ("EMAIL", "a@example.org"))}  # fmt: skip
-    return kept | who | {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTHONPATH": str(root)}
+    return kept | who | {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from _pairs import environment
+from _pairs import PROGRAMS, environment
 from _peers import find_peer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,11 +83,22 @@ def programs_of(folders: Sequence[Path], *, direct: bool = False) -> list[Progra
     if direct:
         print("README's hooks as `language: system`, not as README installs them", flush=True)
     if not folders:
-        return [Program("", Path(sys.executable).parent, ROOT, direct)]
+        return [Program("", PROGRAMS, ROOT, direct)]
     return [
         Program(f" ({folder})", folder.absolute(), find_checkout(folder.absolute()), direct)
         for folder in folders
     ]
+
+
+def framework_ways(frameworks: Sequence[str], *, direct: bool) -> Iterator[str]:
+    """The ways to have hooks by these frameworks, else by each, those of one together; `direct`:
+    without the environment that pip builds, in seven seconds.
+    """
+    for framework in frameworks or FRAMEWORKS:
+        yield f"{framework}, empty"
+        if framework == "prek" or not direct:
+            yield f"{framework}, empty python"
+        yield f"{framework}, ours"
 
 
 def find_checkout(folder: Path) -> Path:
@@ -118,11 +128,10 @@ def hooked_environment(work: Path, program: Program) -> dict[str, str]:
     """The environment of `_pairs.environment` with one vibe-gate and the frameworks on PATH, and
     with what pip and uv are told by variables, who install README's hooks.
     """
-    environ = environment(work / "home", ROOT)
+    environ = environment(work / "home")
     for name, value in os.environ.items():
         if name.startswith(("PIP_", "UV_")):
             environ[name] = value
-    del environ["PYTHONPATH"]  # each program runs its own checkout
     folders = [str(program.folder)]
     for name in FRAMEWORKS:
         path = find_peer(name)

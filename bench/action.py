@@ -123,9 +123,9 @@ def job(kind: Kind) -> Took:
     runner_at = kind.place / "runner"
     saved = kind.place / "saved"
     shutil.rmtree(runner_at, ignore_errors=True)
-    environ = environment(kind.place / "home", ROOT)
+    environ = environment(kind.place / "home")
     shutil.rmtree(environ["HOME"])
-    environ = environment(kind.place / "home", ROOT) | {
+    environ = environment(kind.place / "home") | {
         name: os.environ[name] for name in os.environ if pips(name)
     }
     environ |= {

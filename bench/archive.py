@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import each
-from _pairs import Side, environment, spend
+from _pairs import VIBE_GATE, Side, environment, spend
 from scale import newest
 
 GOAL = 2.0
@@ -33,7 +33,7 @@ def main() -> int:
     if shutil.which("zstd") is None:
         print("zstd is not installed, so nothing is compared: apt-get install zstd")
         return 0
-    environ = environment(each.WORK / "home", each.ROOT)
+    environ = environment(each.WORK / "home")
     repository = each.clone(options.repository, environ)
     reached = True
     for run_count in map(int, options.runs.split(",")):
@@ -45,10 +45,8 @@ def compare_archives(repository: Path, environ: dict[str, str], run_count: int) 
     """Export and import the newest runs, let the peer pack them, print a line for each; whether the
     goal is reached.
     """
-    # -P: not the package of the clone that is reviewed
-    command = [sys.executable, "-P", "-m", "vibe_gate"]
     span = newest(repository, environ, run_count)
-    review = [*command, "review", span, "--each", "--no-judge"]
+    review = [*VIBE_GATE, "review", span, "--each", "--no-judge"]
     spend(Side(review, repository, environ, each.VERDICTS, each.FORGET))
     stored = [path.parent for path in repository.glob(".vibe-artifacts/*/*/summary.json")]
     stored_size = sum(size_of(run) for run in stored)
@@ -57,7 +55,7 @@ def compare_archives(repository: Path, environ: dict[str, str], run_count: int) 
     shutil.rmtree(work, ignore_errors=True)
     (work / "plain").mkdir(parents=True)
     archive, peer_archive = work / "runs.tar.xz", work / "runs.tar.zst"
-    export = [*command, "bundles", "export", "--all", "-o", str(archive)]
+    export = [*VIBE_GATE, "bundles", "export", "--all", "-o", str(archive)]
     _, export_seconds = spend(Side(export, repository, environ))
     unpack = ["tar", "xf", str(archive), "-C", str(work / "plain")]
     spend(Side(unpack, work, environ))
@@ -67,7 +65,7 @@ def compare_archives(repository: Path, environ: dict[str, str], run_count: int) 
     new_clone = work / "clone"
     spend(Side(["git", "init", "-q", str(new_clone)], work, environ))
     _, import_seconds = spend(
-        Side([*command, "bundles", "import", str(archive)], new_clone, environ)
+        Side([*VIBE_GATE, "bundles", "import", str(archive)], new_clone, environ)
     )
     size, peer_size = archive.stat().st_size, peer_archive.stat().st_size
     ratio = size / peer_size

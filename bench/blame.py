@@ -15,14 +15,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from _pairs import WORK, environment
+from _pairs import VIBE_GATE, WORK, environment
 from growth import git, measure
 
-ROOT = Path(__file__).resolve().parents[1]
 PLACE = WORK / "blame"
 FILE = "module.py"
 PEER = ("git", "blame", "-w", FILE)
-OURS = (sys.executable, "-m", "vibe_gate", "blame", FILE)
+OURS = (*VIBE_GATE, "blame", FILE)
 MESSAGES = {
     "people": ("Change\n",),
     "every second by an agent": (
@@ -44,7 +43,7 @@ def main() -> int:
     parser.add_argument("--commits", type=int, default=800, help="of the file (default: 800)")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    environ = environment(PLACE / "home", ROOT)
+    environ = environment(PLACE / "home")
     for title, messages in MESSAGES.items():
         folder = PLACE / title.replace(" ", "-")
         shutil.rmtree(folder, ignore_errors=True)

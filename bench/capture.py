@@ -3,6 +3,8 @@ without.
 
     python bench/capture.py [--pairs 41] [--sessions 7] [--calls 30]
 
+Of no pairs one round is timed, without one to warm up before it.
+
 Interleaved pairs, medians, ratios. The sessions are the real CLI with a scripted model that asks
 for thirty tool calls one after the other; hooks are those of `vibe-gate install claude`.
 
@@ -91,12 +93,13 @@ def single(place: Path, script: str, size: int, goal: float | None, pairs: int) 
     ours, bare = [sys.executable, "-I", "-S", script], [sys.executable, "-c", "pass"]
     times: list[tuple[float, float]] = []
     os.chdir(where)
-    for number in range(pairs + 3):
+    warming = 3 if pairs else 0
+    for number in range(warming + max(1, pairs)):
         if number % 2:
             pair = spend(ours, given), spend(bare, given)
         else:
             pair = tuple(reversed((spend(bare, given), spend(ours, given))))  # type: ignore[assignment]
-        if number >= 3:  # the first ones warm the caches
+        if number >= warming:
             times.append(pair)
     ratio = statistics.median(mine / other for mine, other in times)
     name = f"{Path(script).stem}, {size // 1000} KB"
@@ -123,11 +126,12 @@ def sessions(place: Path, pairs: int, count: int) -> list[bool]:
     only_capture = {name: groups for name, groups in everything.items() if name != "PreToolUse"}
     kinds: dict[str, dict[str, Any]] = {"without": {}, "capture": only_capture, "both": everything}
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for number in range(pairs + 1):
+    warming = 1 if pairs else 0
+    for number in range(warming + max(1, pairs)):
         order = list(kinds) if number % 2 else list(reversed(kinds))
         for kind in order:
             took = session(place, kinds[kind], count)
-            if number:
+            if number >= warming:
                 times[kind].append(took)
     reached = []
     for kind, goal in (("capture", CAPTURE_GOAL), ("both", GUARD_GOAL)):

@@ -26,10 +26,9 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from _pairs import WORK, Side, environment, least_of_each
+from _pairs import PROGRAMS, WORK, Side, environment, least_of_each
 from _peers import PEERS, find_peer
 
-ROOT = Path(__file__).resolve().parents[1]
 GOALS = {1: 0.4, 10: None, 100: 0.2, 1_000: 0.1, 5_000: 0.1}
 """By changed files: the most of the first peer's processor time."""
 GROWTH = 10_000
@@ -67,7 +66,7 @@ def main() -> int:
         "--rounds", type=int, default=7, help=f"rounds a size; of many files {ROUNDS_OF_MANY}"
     )
     options = parser.parse_args()
-    environ = environment(WORK / "home", ROOT)
+    environ = environment(WORK / "home")
     reached, each = [], {}
     for size in map(int, options.sizes.split(",")):
         where = repository(size, environ)
@@ -109,13 +108,7 @@ def said(is_reached: bool) -> str:
 
 
 def ours(where: Path, environ: Mapping[str, str]) -> Side:
-    argv = [
-        str(Path(sys.executable).parent / "vibe-gate"),
-        "review",
-        "--no-judge",
-        "--commit",
-        "HEAD",
-    ]
+    argv = [str(PROGRAMS / "vibe-gate"), "review", "--no-judge", "--commit", "HEAD"]
     return Side(argv, where, environ, (0, 1))
 
 

@@ -22,6 +22,7 @@ from _pairs import WORK, Side, least_of_each
 from _ways import (
     FRAMEWORKS,
     Program,
+    framework_ways,
     hooked_environment,
     install_hooks,
     make_repository,
@@ -45,18 +46,21 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=15, help="rounds (default: 15)")
     parser.add_argument("--files", type=int, default=3_000, help="of each repository")
     parser.add_argument("--program", type=Path, action="append", default=[], metavar="BIN")
-    parser.add_argument("--direct", action="store_true", help="build no environments")
+    parser.add_argument("--framework", action="append", default=[], choices=FRAMEWORKS)
+    parser.add_argument("--direct", action="store_true", help="have pip build no environments")
     options = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
-    sides = dict(make_sides(options.files, programs_of(options.program, direct=options.direct)))
+    programs = programs_of(options.program, direct=options.direct)
+    ways = ("no hooks", "install git", PEER)
+    ways += tuple(framework_ways(options.framework, direct=options.direct))
+    sides = dict(make_sides(ways, options.files, programs))
     return 0 if report(least_of_each(sides, options.pairs)) else 1
 
 
-def make_sides(files: int, programs: Sequence[Program]) -> Iterator[tuple[str, Side]]:
+def make_sides(
+    ways: Sequence[str], files: int, programs: Sequence[Program]
+) -> Iterator[tuple[str, Side]]:
     """A commit by a person, and one by an agent where it is another, for each way."""
-    ways = ["no hooks", "install git", PEER]
-    for framework in FRAMEWORKS:
-        ways += [f"{framework}, empty", f"{framework}, empty python", f"{framework}, ours"]
     for way in ways:
         has_gate = way == "install git" or way.endswith(", ours")
         for program in programs if has_gate else programs[:1]:

@@ -11,13 +11,14 @@ of git and all that is started; wall clock in brackets.
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 
-from _pairs import WORK, Side, environment, spend
+from _pairs import VIBE_GATE, WORK, Side, environment, spend
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = WORK / "each"
@@ -39,9 +40,9 @@ def main() -> int:
     parser.add_argument("--commits", type=int, default=150, help="at least so many (default: 150)")
     parser.add_argument("--jobs", default="1,2", help="with commas (default: 1,2)")
     options = parser.parse_args()
-    environ = environment(PLACE / "home", ROOT)
+    environ = environment(PLACE / "home")
     where = clone(options.repository, environ)
-    command = f"{sys.executable} -m vibe_gate review --no-judge"
+    command = f"{shlex.join(VIBE_GATE)} review --no-judge"
     ways = {
         "a loop": "for commit in $(git rev-list --reverse {0}); do "
         + command

@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--sizes", default="10,100,1000", help="with commas (default: 10,100,1000)")
     parser.add_argument("--only", default=",".join(SUBJECTS), help=f"of {', '.join(SUBJECTS)}")
     options = parser.parse_args()
-    environ = _pairs.environment(WORK / "home", ROOT)
+    environ = _pairs.environment(WORK / "home")
     sizes = [int(size) for size in options.sizes.split(",")]
     code = 0
     for subject in options.only.split(","):
@@ -92,7 +92,7 @@ def show(subject: str, command: str, sizes: list[int], figures: list[tuple[float
 
 def spend(command: str, folder: Path, environ: Mapping[str, str]) -> tuple[float, float]:
     """Processor seconds of a command of vibe-gate, and megabytes of its largest process."""
-    return measure([sys.executable, "-m", "vibe_gate", *command.split()], folder, environ)
+    return measure([*_pairs.VIBE_GATE, *command.split()], folder, environ)
 
 
 def measure(argv: Sequence[str], folder: Path, environ: Mapping[str, str]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ hook of `language: system` and of `language: python`. All sides in turn. Process
 of all that it starts, the least of each; in brackets wall clock, and the ratio to the framework's
 empty hooks of either language. `--program` is the `bin` folder of an environment with a vibe-gate to
 measure, may stand several times, and is by default that of the interpreter. `--direct` spares the
-frameworks' environments: README's hooks are then hooks of `language: system`.
+environments that pip builds: README's hooks are then hooks of `language: system`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from _pairs import WORK, Side, least_of_each
 from _ways import (
     FRAMEWORKS,
     Program,
+    framework_ways,
     hooked_environment,
     install_hooks,
     make_repository,
@@ -51,13 +52,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files", type=int, default=300, help="of each repository")
     parser.add_argument("--program", type=Path, action="append", default=[], metavar="BIN")
-    parser.add_argument("--direct", action="store_true", help="build no environments")
+    parser.add_argument("--framework", action="append", default=[], choices=FRAMEWORKS)
+    parser.add_argument("--direct", action="store_true", help="have pip build no environments")
     options = parser.parse_args()
     programs = programs_of(options.program, direct=options.direct)
     shutil.rmtree(PLACE, ignore_errors=True)
+    ways = ("no hooks", "install git")
+    ways += tuple(framework_ways(options.framework, direct=options.direct))
     is_reached = True
     for commits in map(int, options.commits.split(",")):
-        places = dict(make_places(commits, options.files, programs))
+        places = dict(make_places(ways, commits, options.files, programs))
         for command in COMMANDS:
             sides = {name: side_of(command, *place) for name, place in places.items()}
             is_reached &= report(f"{command} of {commits}", least_of_each(sides, options.rounds))
@@ -65,10 +69,10 @@ def main() -> int:
 
 
 def make_places(
-    commits: int, files: int, programs: Sequence[Program]
+    ways: Sequence[str], commits: int, files: int, programs: Sequence[Program]
 ) -> Iterator[tuple[str, tuple[Path, dict[str, str]]]]:
     """A repository for each way, and its environment."""
-    for way in ways():
+    for way in ways:
         has_gate = way == "install git" or way.endswith(", ours")
         for program in programs if has_gate else programs[:1]:
             name = way + (program.label if has_gate else "")
@@ -78,13 +82,6 @@ def make_places(
             if install_hooks(where, environ, way, program):
                 make_branches(where, environ, commits)
                 yield name, (where, environ)
-
-
-def ways() -> Iterator[str]:
-    """The ways to have hooks, those of one framework together."""
-    yield from ("no hooks", "install git")
-    for framework in FRAMEWORKS:
-        yield from (f"{framework}, empty", f"{framework}, empty python", f"{framework}, ours")
 
 
 def make_branches(where: Path, environ: Mapping[str, str], commits: int) -> None:

@@ -12,12 +12,13 @@ processors; then what the runs take on the disk and as archive.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import each
-from _pairs import Side, environment, spend
+from _pairs import VIBE_GATE, Side, environment, spend
 
 
 def main() -> int:
@@ -30,9 +31,9 @@ def main() -> int:
     )
     parser.add_argument("--workers", default="1,2,4", help="with commas (default: 1,2,4)")
     options = parser.parse_args()
-    environ = environment(each.PLACE / "home", each.ROOT)
+    environ = environment(each.PLACE / "home")
     where = each.clone(options.repository, environ)
-    command = f"{sys.executable} -m vibe_gate"
+    command = shlex.join(VIBE_GATE)
     for wanted in map(int, options.commits.split(",")):
         span = newest(where, environ, wanted)
         commits = len(each.git(where, environ, "rev-list", span).split())

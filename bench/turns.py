@@ -27,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faces"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from _pairs import PROGRAMS
 from answers import passes
 from clean_environ import clean_environ
 from stopping import CLEAN, SECRET, TEAM_GATE, HookedAgentSession
@@ -39,7 +40,6 @@ HELD_EVERY = 5
 """Of the turns with edits, which one begins with something that fails."""
 
 STORE_KEY = "a key of a team that exists in this bench alone"
-BIN = Path(sys.executable).parent
 
 RUBRIC = """\
 schema = 1
@@ -80,7 +80,7 @@ class Day:
         self.origin = self.place / "origin.git"
         self.store = self.place / "store"
         environ = clean_environ(self.place / "home") | self.model.environ
-        environ["PATH"] = f"{BIN}{os.pathsep}{environ['PATH']}"
+        environ["PATH"] = f"{PROGRAMS}{os.pathsep}{environ['PATH']}"
         environ["VIBE_GATE_STORE_KEY"] = STORE_KEY
         self.environ = environ
 
