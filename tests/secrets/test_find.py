@@ -280,10 +280,11 @@ def test_what_only_looks_like_a_secret_hides_none_after_it() -> None:
         assert values_found(lookalikes + secret) >= values_found(secret), rule
 
 
-KEYWORDS = list(dict.fromkeys(keyword for rule in RULES for keyword in rule.keywords))
+FIRST_KEYWORDS = list(dict.fromkeys(rule.keywords[0] for rule in RULES))
+"""One of each rule: the same expression stands behind all of its keywords."""
+
 HOSTILE_UNITS = [
-    *KEYWORDS,
-    *dict.fromkeys(re.sub(r"\d", "7", keyword) + "7a" for keyword in KEYWORDS),
+    *dict.fromkeys(re.sub(r"\d", "7", keyword) + "7a" for keyword in FIRST_KEYWORDS),
     "eyJaaaaaaaaa.eyJ", "_eyJ", "token=", "token='", "password:", "://a:b", "a.", ".aaaaaa.", "M" * 27 + ".", "secret.secret",
     "curl -u ", "curl -u a:", "curl" + " " * 296, "machine a.b login ", "password>", "secret\u0130", "Bearer ", "Basic AAAA",
     "token='" + "a" * 30, "token='a\"", "token='a(a1b2c3", "a_key='a1", "pwd   ", '"private_key_id"   ', " ", "A", "token:a = ", "--token ", "value=", "name: a\nvalue: ",
@@ -301,6 +302,9 @@ def as_password(unit: str) -> Callable[[int], str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))  # for as many workers
 def test_hostile_text_takes_no_more_than_linear_time(part: int, subtests: pytest.Subtests) -> None:
+    for unit in FIRST_KEYWORDS[part::8]:
+        with subtests.test(unit=unit):
+            assert_linear(find_secrets, repeated(unit), 16_000)
     for unit in HOSTILE_UNITS[part::8]:
         with subtests.test(unit=unit):
             assert_linear(find_secrets, repeated(unit), 16_000)
@@ -317,9 +321,8 @@ def test_the_keywords_of_a_long_text_are_those_that_stand_in_it(parts):
     assert [word for word in KEYWORDS if word in text and word not in keywords] == []
 
 
-@pytest.mark.parametrize("rule", KNOWN_FORMS, ids=[rule.kind for rule in KNOWN_FORMS])
-def test_a_secret_is_found_in_a_text_of_any_length(rule):
+def test_a_secret_is_found_in_a_text_of_any_length():
     filler = "an ordinary line of words\n" * 3_000
-    text = filler + rule.positive + "\n"
-    kinds = [match.kind for match in find_secrets(rule.positive + "\n")]
-    assert [match.kind for match in find_secrets(text)] == kinds
+    text = "\n".join(SAMPLES)
+    assert len(values_found(text)) > len(KNOWN_FORMS)
+    assert values_found(filler + text) >= values_found(text)
