@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import shlex
 import shutil
@@ -31,6 +30,7 @@ import forked
 import pytest
 import signing
 import yaml
+from command import hook_script
 from repos import GOOD, RUBRIC, Repo
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn
 from text_tree import text_tree
@@ -196,13 +196,13 @@ def typed_blocks(page: str) -> list[Block]:
     ("page", "place"),
     sorted({(page, block.place) for page in NAMES for block in typed_blocks(page)}),
 )
-def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
+def test_what_a_page_says_to_type_works(page, place, tmp_path, environ, quick_agents):
     """Without a key; agents have a model that says it is done."""
     commands = [block for block in typed_blocks(page) if block.place == place]
     if any("jq " in block.text for block in commands) and not shutil.which("jq"):
         pytest.skip("jq is not installed here")
     repo = PLACES[place](tmp_path / "place", environ)
-    path = f"{forked.programs()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{forked.programs()}:{Path(sys.executable).parent}:{environ['PATH']}"
     step = edit_ledger if place == "suite" else Turn(Text("Done."))
     with answering(step, repeat_last=True) as model:
         variables = {
@@ -240,7 +240,7 @@ def python_runs() -> Iterator[tuple[str, int]]:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("page", "number"), list(python_runs()))
-def test_what_a_page_shows_in_python_runs(page, number, tmp_path, environ):
+def test_what_a_page_shows_in_python_runs(page, number, tmp_path, environ, quick_agents):
     *earlier_blocks, block = blocks(page)[: number + 1]
     imports: list[str] = []
     for earlier in earlier_blocks:
@@ -251,15 +251,10 @@ def test_what_a_page_shows_in_python_runs(page, number, tmp_path, environ):
         [forked.programs() / "vibe-gate", "review", "--no-judge"], cwd=repo.path, env=environ
     )
     with answering(Turn(Text("Done.")), repeat_last=True) as model:
-        script = "\n".join([*imports, block.text, DRIVER])
-        result = subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=repo.path,
-            env={**environ, **model.environ},
-            capture_output=True,
-            text=True,
-        )
-    assert result.returncode == block.exit_code, f"{block.text}\n{result.stdout}\n{result.stderr}"
+        script = tmp_path / "block.py"
+        script.write_text("\n".join([*imports, block.text, DRIVER]))
+        result = hook_script(str(script), cwd=repo.path, environ={**environ, **model.environ})
+    assert result.code == block.exit_code, f"{block.text}\n{result.out}\n{result.err}"
 
 
 # What is written down is read by what it is for.
