@@ -4,15 +4,17 @@ is fetched.
 
 from __future__ import annotations
 
-import html
 import importlib.util
 import json
-import re
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import reports
+from playwright.sync_api import Browser, Page, sync_playwright
 from test_comment import big
 
 from vibe_gate.report.comment import render_comment, render_job_summary
@@ -52,7 +54,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 @pytest.fixture(scope="module")
-def room():
+def room() -> ModuleType:
     """The script that makes the pictures; its page is the one that is looked at."""
     spec = importlib.util.spec_from_file_location(
         "comment_pictures", ROOT / "docs" / "images" / "comment.py"
@@ -62,32 +64,45 @@ def room():
     return module
 
 
-def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
-    page = tmp_path / "page.html"
-    text = room.github_page(markdown, LOOK)
-    meta = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-    page.write_text(text.replace('<meta charset="utf-8">', meta, 1))
-    search = re.search(
-        r"<pre id=\"seen\">(.*?)</pre>", room.browse(page, "--dump-dom", width=width), re.DOTALL
-    )
-    assert search is not None
-    return json.loads(html.unescape(search[1]))
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=shutil.which("chromium"))
+
+
+@pytest.fixture
+def look(room: ModuleType, tab: Page, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+    """What can be seen of a comment in a column as wide as GitHub's, once all folds were clicked."""
+
+    def look_at(markdown: str) -> dict[str, Any]:
+        page = tmp_path / "page.html"
+        text = room.github_page(markdown, LOOK)
+        meta = (
+            f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        )
+        page.write_text(text.replace('<meta charset="utf-8">', meta, 1))
+        tab.set_viewport_size({"width": room.COLUMN + 32, "height": 800})
+        tab.goto(page.as_uri())
+        facts: dict[str, Any] = json.loads(tab.locator("#seen").text_content() or "")
+        return facts
+
+    return look_at
 
 
 @pytest.mark.parametrize(
     "render", [lambda: render_comment(big(400)), lambda: render_job_summary(reports.second())]
 )
-def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, render):
+def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(look, render):
     markdown = render()
-    facts = look(room, tmp_path, markdown, room.COLUMN + 32)
+    facts = look(markdown)
     assert [facts["folds"], facts["closed"], facts["open"]] == [markdown.count("<details>")] * 3
     assert (facts["wide"], facts["scrolled"], facts["page"]) == ([], 0, True)
     assert (facts["asked"], facts["fetched"]) == ([], [])
 
 
-def test_the_text_of_every_finding_can_be_seen(room, tmp_path):
+def test_the_text_of_every_finding_can_be_seen(look):
     report = reports.first()
-    text = look(room, tmp_path, render_comment(report), room.COLUMN + 32)["text"]
+    text = look(render_comment(report))["text"]
     for finding in report.summary.findings:
         assert finding.message.rpartition(" | ")[2] in text
     assert reports.COUNTEREXAMPLE in text
