@@ -81,7 +81,14 @@ class InfrastructureError(GateError):
 
 
 class AgentError(InfrastructureError):
-    """The agent's process could not be started, or died without an answer."""
+    """The agent's process could not be started, or died without an answer.
+
+    `details` is what another program said of it.
+    """
+
+    def __init__(self, sentence: str, details: str = "") -> None:
+        super().__init__(sentence)
+        self.details = details
 
 
 class AgentFailed(AgentError):

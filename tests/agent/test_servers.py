@@ -31,9 +31,10 @@ def run_watched(folder, code: str, **server: str) -> subprocess.CompletedProcess
 
 def failure_sentence_of(folder, redact=str, **state: str) -> str:
     state = {"name": "docs", "status": "failed", **state}
-    return mcp_servers.failure_sentence(
-        mcp_servers.server_states(["docs"], [state], folder, redact).failed
-    ).partition("MCP server ")[2]
+    failed = mcp_servers.server_states(["docs"], [state], folder, redact).failed
+    error = mcp_servers.start_failure(failed)
+    sentence = str(error).partition("MCP server ")[2]
+    return " Details: ".join(filter(None, [sentence, error.details]))
 
 
 def test_a_server_speaks_as_before_and_its_end_is_kept(tmp_path):

@@ -32,7 +32,6 @@ HOSTILE = "pytest '<script>alert(1)</script>' `x`"
 )
 def test_one_line_says_what_became_of_the_tests(tests, words):
     line = describe_tests(tests, lambda command: f"`{command}`")
-    assert line.startswith("tests: ")
     assert words in line
 
 

@@ -409,7 +409,7 @@ class _Session:
             )
             self.observed.starting = states.starting
             if states.failed:
-                raise AgentError(mcp_servers.failure_sentence(states.failed))
+                raise mcp_servers.start_failure(states.failed)
             if not states.starting:
                 return
             if states.starting != reported and time.monotonic() > reported_from:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from vibe_gate.agent.session_end import one_line
-from vibe_gate.domain.cause import DETAILS
+from vibe_gate.errors import AgentError
 
 START_S = 60.0
 """How long a server may take to start: twice what Claude Code allows by itself, for one that is
@@ -100,14 +100,13 @@ def server_states(
     return ServerStates(tuple(starting), tuple(failed))
 
 
-def failure_sentence(failed: Sequence[FailedServer]) -> str:
+def start_failure(failed: Sequence[FailedServer]) -> AgentError:
     """What is said of servers that did not start; with it the agent's turn ends."""
     names = ", ".join(f"{server.name} ({server.cause})" for server in failed)
     messages = "; ".join(f"{server.name}: {server.message}" for server in failed if server.message)
-    sentence = f"The agent was not asked, because its MCP server {names} did not start."
-    if not messages:
-        return sentence
-    return f"{sentence}{DETAILS}{messages}"
+    return AgentError(
+        f"The agent was not asked, because its MCP server {names} did not start.", messages
+    )
 
 
 def _status(report: Mapping[str, Any], ending: Path) -> str:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import wire
 from vibe_gate.domain.cause import (
-    DETAILS,
     AnswerCut,
     ApiStatus,
     ApiUnavailable,
@@ -71,8 +70,8 @@ class ObservedSession(Struct):
     """Why its watcher or caller stopped it."""
     failure: str = ""
     """What the SDK raised."""
-    not_begun: str = ""
-    """Why there was no conversation: a sentence."""
+    not_begun: NoConversation | None = None
+    """Why there was no conversation."""
     duration_ms: int = 0
 
 
@@ -94,10 +93,8 @@ def conclude(
     session: ObservedSession, timeout_s: float, redact: Callable[[str], str]
 ) -> Conclusion:
     """What the end means, redacted before it is cut."""
-    if session.not_begun:
-        message, _, details = session.not_begun.partition(DETAILS)
-        cause = NoConversation(message=message, details=details)
-        return Conclusion("died", session.not_begun, cause)
+    if session.not_begun is not None:
+        return Conclusion("died", session.not_begun.reason, session.not_begun)
     status, end = _conclude(session, timeout_s)
     if isinstance(end, str):
         return Conclusion(status, shortened(redact(end)))

@@ -21,6 +21,7 @@ from vibe_gate.agent.sdk import find_cli
 from vibe_gate.agent.session_end import ObservedSession, conclude, is_unavailable, session_cost
 from vibe_gate.agent.setup_home import SETUP_VARIABLES
 from vibe_gate.agent.turn_request import TurnRequest
+from vibe_gate.domain.cause import NoConversation
 from vibe_gate.domain.turn import TurnChange
 from vibe_gate.domain.wire import SessionCost, TurnResult, end_kind
 from vibe_gate.errors import AgentError, UsageError
@@ -121,10 +122,11 @@ async def _observed(
             process = CliProcess(home, cli, variables, turn.wall)
             return await observe_session(turn, process, record, redact, metered=metered)
         except AgentError as error:
-            return ObservedSession(not_begun=str(error))
+            cause = NoConversation(message=str(error), details=error.details)
+            return ObservedSession(not_begun=cause)
         except OSError as error:
             reason = f"The agent's home {home} cannot be written: {error.strerror}."
-            return ObservedSession(not_begun=reason)
+            return ObservedSession(not_begun=NoConversation(message=reason))
 
 
 @contextmanager

@@ -102,7 +102,7 @@ def _tests(summary: Summary) -> str:
     """What the record of the author's sessions says of the tests; "" without one."""
     if summary.tests is UNSET:
         return ""
-    return sentences.describe_tests(summary.tests, escape_code) + "."
+    return f"tests: {sentences.describe_tests(summary.tests, escape_code)}."
 
 
 def _missing_diffs(report: Report) -> str:

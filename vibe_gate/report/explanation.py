@@ -111,8 +111,9 @@ def _reason_rows(finding: Finding, summary: Summary) -> Iterator[Row]:
     if votes:
         yield "votes", votes
     if finding.second_look is not UNSET:
-        if dispute := sentences.dispute_sentence(finding.second_look):
-            yield "argued", _cut_text(dispute.removeprefix("Disputed").lstrip(": "))
+        dispute = finding.second_look.dispute
+        if dispute is not UNSET:
+            yield "argued", _cut_text(sentences.dispute_words(dispute))
         yield "look", _cut_text(sentences.second_look_sentence(finding.second_look))
         for evidence in queries.grounds_of_look(finding.second_look)[:MAX_QUOTES]:
             words = sentences.grounds_words(finding.second_look)

@@ -17,6 +17,7 @@ from vibe_gate.domain.verdict import (
     SHORT_FINGERPRINT,
     CheckedEvidence,
     CriterionResult,
+    Dispute,
     Finding,
     FindingPlace,
     Proof,
@@ -359,12 +360,12 @@ def agent_signs(hints: Sequence[str]) -> str:
 
 
 def describe_tests(tests: TestsRecord, show_command: Callable[[str], str]) -> str:
-    """What the record of captured sessions says of the tests, without a full stop.
+    """What the record of captured sessions says of the tests, as a part of a sentence.
 
     `show_command`: the command's text as the place needs it.
     """
     if tests.state == "none":
-        return "tests: none ran in the sessions that wrote the change"
+        return "none ran in the sessions that wrote the change"
     command = show_command(tests.command)
     words = {
         "passed": "passed after the last edit",
@@ -372,7 +373,7 @@ def describe_tests(tests: TestsRecord, show_command: Callable[[str], str]) -> st
         "before": "ran before the last edit only",
         "unknown": "ran; whether it passed after the last edit is not known",
     }
-    return f"tests: {command} {words[tests.state]}, turn {tests.turn}"
+    return f"{command} {words[tests.state]}, turn {tests.turn}"
 
 
 def edited_gate_files(summary: Summary) -> str:
@@ -604,10 +605,17 @@ def dispute_sentence(look: SecondLook) -> str:
     """What was said against the finding, and by whom; "" if it was not disputed."""
     if look.dispute is UNSET:
         return ""
-    by = ""
     if look.dispute.by:
-        by = f" by {look.dispute.by}"
-    return f"Disputed{by}: {short(look.dispute.argument)}"
+        return f"Disputed {dispute_words(look.dispute)}"
+    return f"Disputed: {dispute_words(look.dispute)}"
+
+
+def dispute_words(dispute: Dispute) -> str:
+    """By whom it was disputed, if that is known, and the argument."""
+    argument = short(dispute.argument)
+    if dispute.by:
+        return f"by {dispute.by}: {argument}"
+    return argument
 
 
 def policy_meaning(change: PolicyChange, summary: Summary) -> str:

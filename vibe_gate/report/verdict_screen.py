@@ -123,11 +123,12 @@ def _most_urgent(
 def _head_rows(summary: Summary, decision: str) -> Iterator[ScreenRow]:
     """The verdict and what decided; the change; the gate."""
     words = sentences.verdict_words(summary)
-    reason = sentences.verdict_headline(summary).removeprefix(words)
-    if decision:
-        reason = f" · {decision}"
+    reason = decision or sentences.deciding_reason(summary)
     mark, style = _verdict_mark(summary)
-    yield ScreenRow(0, Text.assemble((f"{mark} {words}", style), safe(reason)))
+    row = Text.assemble((f"{mark} {words}", style))
+    if reason:
+        row.append(safe(f" · {reason}"))
+    yield ScreenRow(0, row)
     yield fact_row("change", _change_text(summary))
     yield fact_row("gate", safe(sentences.gate_words(summary)))
 
@@ -171,7 +172,7 @@ def _tail_rows(
         yield fact_row("cost", sentences.cost_words(summary))
     if summary.tests is not UNSET:
         words = sentences.describe_tests(summary.tests, _quote_command)
-        yield fact_row("tests", safe(words.removeprefix("tests: ")))
+        yield fact_row("tests", safe(words))
     if summary.bundle:
         yield fact_row("run", f"{safe(summary.run_id)} · vibe-gate report --open")
     else:

@@ -24,7 +24,7 @@ def render_record_section(record: CapturedRecord) -> Iterator[Html]:
     yield tag("h2", "What the sessions ran")
     tests = judge_tests(record)
     words = sentences.describe_tests(tests, lambda command: f"`{command}`")
-    yield tag("p", f"{words[:1].upper()}{words[1:]}.")
+    yield tag("p", f"Tests: {words}.")
     commands = record.commands[-MAX_RECORDED:]
     omitted = record.omitted + len(record.commands) - len(commands)
     if omitted:
