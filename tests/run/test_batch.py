@@ -82,3 +82,21 @@ def test_a_process_that_dies_is_replaced(tmp_path: Path, monkeypatch: pytest.Mon
         }
     assert len(ends) == 7
     assert all(end.result not in (None, os.getpid()) for end in ends.values())
+
+
+def variable_of_process(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+@pytest.mark.slow  # starts a process, with the imports of the package
+def test_a_worker_imports_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("multiprocessing", "selectors"):
+        Path(name).mkdir()
+        Path(name, "__init__.py").write_text("raise SystemExit('imported')")
+    with local_workers(2) as workers:
+        (end,) = carry_out_tasks(["PYTHONSAFEPATH"], variable_of_process, workers)
+    assert (end.result, end.why) == (None, "")
+    assert "PYTHONSAFEPATH" not in os.environ

@@ -44,6 +44,11 @@ SOON_USED_UP = 0.001
 """USD: with less than this no conversation is begun."""
 
 _STARTS = multiprocessing.get_context("spawn")  # a fork would share git's pipes and SQLite's locks
+_SAFE_PATH = "PYTHONSAFEPATH"
+"""With this variable Python imports nothing from the current folder, which may be the reviewed
+repository.
+"""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _POLL_S = 0.05
 """Seconds between two looks whether the task that is interrupted has ended."""
@@ -196,7 +201,8 @@ class _WorkerProcesses(Executor):
         # A process is started with these signals blocked, until it knows what to do about them.
         unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
-            return self._pools[number].submit(_interruptible, fn, *args)
+            with _safe_path():
+                return self._pools[number].submit(_interruptible, fn, *args)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
@@ -217,7 +223,28 @@ class _WorkerProcesses(Executor):
 
 
 def _new_pool() -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(1, _STARTS, _worker_began)
+    before = os.environ.get(_SAFE_PATH)
+    with _safe_path():  # begins a process that counts semaphores
+        return ProcessPoolExecutor(1, _STARTS, _worker_began, (before,))
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have processes that begin in this block import nothing from the current folder."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        _restore_safe_path(before)
+
+
+def _restore_safe_path(before: str | None) -> None:
+    """Commands of the gate have the variable as whoever runs us has it."""
+    if before is None:
+        del os.environ[_SAFE_PATH]
+    else:
+        os.environ[_SAFE_PATH] = before
 
 
 # In a worker's process
@@ -242,7 +269,8 @@ class _Interruption:
 _interruption = _Interruption()
 
 
-def _worker_began() -> None:
+def _worker_began(safe_path: str | None) -> None:
+    _restore_safe_path(safe_path)
     for signal_number in _SIGNALS:
         signal.signal(signal_number, _interruption)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
