@@ -36,6 +36,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from runpy import run_module
 from typing import NoReturn
 
 import asking
@@ -75,6 +76,9 @@ _LATE = ("anyio._backends._asyncio", "_strptime")
 
 _SCRIPT = "--script"
 """The first argument in place of a command: what follows is a script and its arguments."""
+
+_MODULE = "--module"
+"""The same, for a module: `python -P -m MODULE`."""
 
 MOST_COMMANDS = 50
 """Of one process: its memory is bounded."""
@@ -126,8 +130,9 @@ def run_script(
 
 
 def programs() -> Path:
-    """The folder with programs for tests: `vibe-gate`, `hook-script` for `python -I -S`, and `python`,
-    which is a fork with `-I -m vibe_gate`, else the interpreter.
+    """The folder with programs for tests: `vibe-gate`, `hook-script` for `python -I -S`,
+    `module-python` for `python` with `-P -m MODULE`, and `python`, which is a fork with
+    `-I -m vibe_gate`, else the interpreter.
     """
     global _folder
     if _folder is None:
@@ -136,6 +141,7 @@ def programs() -> Path:
             ("python", ()),
             ("vibe-gate", _PYTHON),
             ("hook-script", (*_PYTHON, _SCRIPT)),
+            ("module-python", (*_PYTHON, _MODULE)),
         ):
             places = {
                 "python": sys.executable,
@@ -451,6 +457,17 @@ def _run_as_script() -> int:
     return 0
 
 
+def _run_as_module() -> int:
+    """As `python -P -m MODULE` does it, of what is loaded."""
+    words = sys.argv
+    sys.argv = words[4:]
+    try:
+        run_module(sys.argv[0], run_name="__main__")
+    finally:
+        sys.argv = words
+    return 0
+
+
 def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
     """As the interpreter does it: what it finds, the command, the outputs."""
     umask, parent, group, length = map(int, words[:4])
@@ -479,7 +496,12 @@ def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
     if sys.argv[1:3] == ["install", "git"] or sys.argv[1:2] == ["doctor"]:
         sys.executable = str(folder / "python")  # the hooks are to ask for forks, too
     try:
-        code = _run_as_script() if sys.argv[1:2] == [_SCRIPT] else main()
+        if sys.argv[1:2] == [_SCRIPT]:
+            code = _run_as_script()
+        elif sys.argv[1:2] == [_MODULE]:
+            code = _run_as_module()
+        else:
+            code = main()
     except _Left as departure:
         code = departure.code
     except BaseException:

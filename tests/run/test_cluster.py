@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 import sdk_alone
 from answers import passes
-from command import CommandResult, vibe_gate
+from command import CommandResult
+from dask_processes import Process, begin_program, vibe_gate_on_cluster
 from repos import RUBRIC, Repo, gated
 from scripted_messages_api import Hang
 from wire import KEY, answering
@@ -66,7 +67,7 @@ class DaskCluster:
         self._place = place
         self.copies = place / f"vibe-gate-cluster-{os.getuid()}"
         self.scheduler = self._started("dask_scheduler", *self._at)
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[Process] = []
         self._workers_environ: dict[str, str] = {}
 
     def work(self, number: int, **environ: str) -> None:
@@ -84,9 +85,8 @@ class DaskCluster:
     def restart(self) -> None:
         """Kill the scheduler, which ends the workers; begin new ones at the same address."""
         self.scheduler.kill()
-        self.scheduler.wait(BUSY_S)
-        for worker in self.workers:
-            worker.wait(BUSY_S)
+        for process in (self.scheduler, *self.workers):
+            process.join(BUSY_S)
         self.scheduler = self._started("dask_scheduler", *self._at)
         number, self.workers = len(self.workers), []
         self.work(number, **self._workers_environ)
@@ -95,17 +95,16 @@ class DaskCluster:
         for process in (*self.workers, self.scheduler):
             process.kill()  # a worker's own process ends with it, and at once
         for process in (*self.workers, self.scheduler):
-            process.wait(BUSY_S)
+            process.join(BUSY_S)
 
     def log(self, program: str) -> str:
-        return (self._place / f"{program}.log").read_text()
+        path = self._place / f"{program}.log"
+        return path.read_text() if path.exists() else ""
 
-    def _started(self, program: str, *options: str, **environ: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.{program}", *options]
-        log = (self._place / f"{program}.log").open("ab")
-        return subprocess.Popen(
-            command, env=self._environ | environ, stdout=log, stderr=log, cwd=self._place
-        )
+    def _started(self, program: str, *options: str, **environ: str) -> Process:
+        log = self._place / f"{program}.log"
+        module, variables = f"distributed.cli.{program}", self._environ | environ
+        return begin_program(module, options, self._place, variables, log, log)
 
 
 @pytest.fixture
@@ -134,7 +133,7 @@ def cluster(tmp_path: Path, environ: dict[str, str]) -> Iterator[DaskCluster]:
 def review_each(repo: Repo, *options: str) -> CommandResult:
     environ = repo.environ | {"ANTHROPIC_API_KEY": OWN_KEY}
     argv = ("review", "start..HEAD", "--each", *options)
-    return vibe_gate(*argv, cwd=repo.path, environ=environ, timeout=BUSY_S)
+    return vibe_gate_on_cluster(*argv, cwd=repo.path, environ=environ, timeout=BUSY_S)
 
 
 def until(happened: Callable[[], object]) -> None:
@@ -197,22 +196,20 @@ def test_each_worker_that_cannot_be_used_has_a_sentence_and_nothing_is_asked(
     assert not (history.path / ".vibe-artifacts").exists()
 
 
-def test_ctrl_c_ends_the_tasks_and_what_is_done_stays(history):
+def test_ctrl_c_ends_the_tasks_and_what_is_done_stays(history, tmp_path):
+    err = tmp_path / "err"
     with answering(passes("errors-not-swallowed"), Hang(), repeat_last=True) as model:
         argv = ("review", "start..HEAD", "--each", "--cluster", "local", "--jobs=2")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "vibe_gate", *argv],
-            cwd=history.path,
-            env=history.environ | model.environ | {"PYTHONPATH": str(sdk_alone.SITE)},
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
+        variables = history.environ | model.environ
+        process = begin_program(
+            "vibe_gate.faces.cli", argv, history.path, variables, tmp_path / "out", err
         )
         until(lambda: len(model.script.requests) >= 3)
-        process.send_signal(signal.SIGINT)
-        err = process.communicate(timeout=BUSY_S)[1]
-    assert process.returncode == 130
-    assert f"1 of {COMMITS} commits recorded. The same command goes on from there." in err
+        os.kill(process.pid, signal.SIGINT)
+        process.join(BUSY_S)
+    assert process.exitcode == 130
+    sentence = f"1 of {COMMITS} commits recorded. The same command goes on from there."
+    assert sentence in err.read_text()
     assert len(list(history.path.glob(".vibe-artifacts/*/*/summary.json"))) == 1
 
 
@@ -264,7 +261,7 @@ def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_
     repo = gated(tmp_path / "repo", environ, rubric=COMMAND)
     repo.commit("Second", **{"src/load.py": "A = 1\n"})
     argv = ("review", "HEAD~1..HEAD", "--each", "--no-judge", "--cluster")
-    without = vibe_gate(*argv, "tls://127.0.0.1:1", cwd=repo.path, environ=environ)
+    without = vibe_gate_on_cluster(*argv, "tls://127.0.0.1:1", cwd=repo.path, environ=environ)
     assert (without.code, "Dask has no certificates" in without.err) == (2, True)
     certificates = Security.temporary()
     for name, content in (("cert", certificates.tls_ca_file), ("key", certificates.tls_client_key)):
@@ -277,7 +274,7 @@ def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_
     cluster = DaskCluster(tmp_path / "cluster", environ, scheme="tls")
     try:
         cluster.work(1)
-        result = vibe_gate(*argv, cluster.url, cwd=repo.path, environ=environ)
+        result = vibe_gate_on_cluster(*argv, cluster.url, cwd=repo.path, environ=environ)
     finally:
         cluster.close()
     assert (result.code, "1 commit: 1 pass" in result.out) == (0, True), result.err
@@ -306,7 +303,7 @@ def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, envir
     repo.write("src/new.py", "NEW = 1\nNEWER = 2\n")
 
     def run(*argv: str) -> CommandResult:
-        result = vibe_gate(*argv, cwd=repo.path, environ=environ)
+        result = vibe_gate_on_cluster(*argv, cwd=repo.path, environ=environ)
         assert result.code == 0, result.err
         return result
 
@@ -336,4 +333,3 @@ def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, envir
         assert len(model.script.requests) == 2
     assert [rubric["criteria"][0]["clean"] for rubric in measured["rubrics"]] == [1]
     assert measured["paid_usd"] > 0
-    assert run("test", "quality", "--jobs", "2").out == "small: ok\n1 case: 1 ok\n"
