@@ -27,6 +27,12 @@ def test_what_a_stage_spent_is_that_of_its_nodes_and_of_a_review_that_of_its_jud
     }  # fmt: skip
 
 
+def end(running: RunningStages, stage: str, text: str) -> None:
+    """The stage ends, as the graph tells it."""
+    running.show(stage, text)
+    running.tick(StageStep(node=stage, kind="ended"))
+
+
 def render_lines(running: RunningStages) -> list[str]:
     """The lines, without their times."""
     return [line.split("s  ", 1)[1] for line in running.__rich__().plain.splitlines()]
@@ -41,7 +47,7 @@ def test_a_workflows_stages_keep_their_lines_whatever_their_names_are_and_a_revi
     assert render_lines(running) == [
         "change: agent first", "checks: agent checks", "judge: agent judge", "bundle: agent seal", "fix: agent fix",
     ]  # fmt: skip
-    running.show("judge", "pass · $0.0100")
+    end(running, "judge", "pass · $0.0100")
     assert len(render_lines(running)) == 4 and "judge: agent judge" not in render_lines(running)
     running.meter("ended", 900, 0.0125)  # costs no other stage anything
     running.show("judge", "agent judge")
@@ -58,7 +64,7 @@ def test_stages_that_have_not_begun_share_a_line_until_they_begin_or_are_skipped
     for node in ("fix", "praise", "publish\x1b[2J"):
         running.tick(StageStep(node=node, kind="ready"))
     running.show("fix", "agent fixer")
-    running.show("praise", "skipped: not review.passed")
+    end(running, "praise", "skipped: not review.passed")
     running.tick(StageStep(node="fix", kind="tool.started", tool="Read", target="a.py", answers=2))
     first, second = running.__rich__().plain.splitlines()
     assert first.endswith("s  fix: 2 answers · Read a.py")
@@ -73,7 +79,7 @@ def test_a_stage_that_runs_has_one_line_with_its_time_tokens_and_cost(columns):
     running.meter("fix", 900, 0.0125)
     running.meter("fix", 12_000, 0.1)
     running.show("look", "1 answer")
-    running.show("look", "pass")  # and is gone
+    end(running, "look", "pass")  # and is gone
     Console(file=out, width=columns).print(Group(running))  # as rich.live does
     (line,) = out.getvalue().splitlines()
     assert line.startswith("    0 s   12.9k tokens $0.1125  fix: ") and len(line) <= columns

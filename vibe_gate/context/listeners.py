@@ -31,8 +31,10 @@ class StageStep(Struct, frozen=True, kw_only=True):
 
     node: str
 
-    kind: Literal["ready", "tool.started", "tool.ended", "todo", "notification", "usage"]
-    """"ready": the stage has not begun. The others are the agent's."""
+    kind: Literal["ready", "ended", "tool.started", "tool.ended", "todo", "notification", "usage"]
+    """"ready": the stage has not begun. "ended": it has, or is left out. The others are the
+    agent's.
+    """
 
     tool: str = ""
     """Of a tool call: its name."""
@@ -57,7 +59,7 @@ class StageStep(Struct, frozen=True, kw_only=True):
         return f"{self.tool} {self.target}".rstrip()
 
     def __str__(self) -> str:
-        if self.kind == "ready":
+        if self.kind in ("ready", "ended"):
             return self.kind
         progress = counted(self.answers, "answer") if self.answers else "begun"
         if self.tool:
@@ -81,7 +83,7 @@ class Listeners(Struct, frozen=True):
     """Hears what is begun, what is waited for, and how stages end."""
 
     tick: Tick | None = None
-    """Hears of stages that have not begun, and of every step of an agent."""
+    """Hears of stages that have not begun, or have ended, and of every step of an agent."""
 
     meter: Meter | None = None
     """Hears what it costs."""

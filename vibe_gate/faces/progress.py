@@ -144,7 +144,7 @@ class RunningStages:
         self._spent: dict[str, Spent] = {}
 
     def show(self, stage: str, text: str) -> None:
-        """A stage begins, goes on or has ended."""
+        """A stage begins, goes on or comes to its end."""
         if not self._of_workflow:
             self._forget(*self._text.keys() - {stage})
         elif self._heard == 1:
@@ -153,13 +153,13 @@ class RunningStages:
         self._ready.pop(stage, None)
         self._began.setdefault(stage, time.monotonic())
         self._text[stage] = text
-        if text.split(" ")[0].rstrip(":") in _ENDS:
-            self._forget(stage)
 
     def tick(self, step: StageStep) -> None:
-        """A stage is to come, or the agent of one has made a step."""
+        """A stage is to come or has ended, or the agent of one has made a step."""
         if step.kind == "ready":
             self._ready[step.node] = None
+        elif step.kind == "ended":
+            self._forget(step.node)
         else:
             self.show(step.node, str(step))
 
@@ -220,9 +220,6 @@ def spent_by(stages: Iterable[str], spent: Mapping[str, Spent], other: str) -> d
 
 _RATE_S = 300.0
 """Over which the rate of many tasks is taken: a judge may take a minute for one."""
-
-_ENDS = ("pass", "fail", "inconclusive", "error", "skipped", "unchanged", "nothing")
-"""How the last text about a stage begins."""
 
 
 def _line(stage: str, text: str) -> str:

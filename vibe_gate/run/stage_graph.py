@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -84,8 +85,11 @@ class StageGraph:
         if earlier_run is not None and node in earlier_run.stages:
             return
         self._record.event("node.status", node, status="READY")
+        self._tell(node, "ready")
+
+    def _tell(self, node: str, kind: Literal["ready", "ended"]) -> None:
         if self._tick is not None:
-            self._tick(StageStep(node=node, kind="ready"))
+            self._tick(StageStep(node=node, kind=kind))
 
     def add_edge(self, before: str, after: str) -> None:
         """Write down that one node comes after another."""
@@ -103,6 +107,7 @@ class StageGraph:
         self.unrun[node] = f"skipped: {reason}"
         self._record.event("node.status", node, status="SKIPPED", reason=reason)
         self._progress(node, f"skipped: {reason}")
+        self._tell(node, "ended")
         return StageResult(id=id, node=node, outcome="skipped", reason=reason)
 
     def end_stage(
@@ -125,6 +130,7 @@ class StageGraph:
         price = f"${usd:.4f}" if usd else ""
         parts = [result.displayed_outcome, remark, price, result.reason]
         self._progress(result.node, " · ".join(filter(None, parts)))
+        self._tell(result.node, "ended")
         return result
 
     def cancel_unended(self) -> None:
