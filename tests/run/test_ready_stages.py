@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,13 @@ from scripted_messages_api import Hang, MessagesRequest, Turn
 from wire import answering
 from working import FIXED, WorkingRepo, says, writes
 
+from vibe_gate.context.listeners import Listeners, StageStep
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.event import fold_events
+from vibe_gate.run.run_request import RunRequest
+from vibe_gate.run.walk import walk_workflow
 from vibe_gate.store.bundle_location import parse_events
 from vibe_gate.store.run_result import read_bundle
 
@@ -47,6 +55,19 @@ id = "publish"
 needs = ["fix"]
 agent = "reviewer"
 prompt = "Tell."
+"""
+
+TOLD = """\
+schema = 1
+id = "told"
+[[stage]]
+id = "first"
+rubrics = ["clean"]
+[[stage]]
+id = "second"
+needs = ["first"]
+when = "first.failed"
+rubrics = ["clean"]
 """
 
 HELD = """\
@@ -121,6 +142,28 @@ def test_stages_behind_needs_and_conditions_are_ready_before_they_begin(repo):
     edges = [edge for edge in graph["edges"] if edge[1] in ("fix", "praise", "publish")]
     assert sorted(edges) == [["fix", "publish"], ["review", "fix"], ["review", "praise"]]
     assert_graph_is_the_fold(bundle)
+
+
+def test_whoever_hears_of_a_run_is_told_which_stages_are_to_come_and_have_ended(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    repo = WorkingRepo(tmp_path / "repo", environ, told=TOLD)
+    repo.commit("Change", **{"src/load.py": "x = 1\n"})
+    steps: list[StageStep] = []
+    walk = walk_workflow(
+        RunRequest(review=ReviewRequest(Selection("commit", "HEAD")), workflow="told"),
+        start=repo.path,
+        environment=read_environment(repo.environ),
+        clock=lambda: datetime.now(UTC),
+        listeners=Listeners(tick=steps.append),
+    )
+    asyncio.run(walk)
+    assert [f"{step.node} {step}" for step in steps] == [
+        "first ready",
+        "second ready",
+        "first ended",
+        "second ended",
+    ]
 
 
 def test_the_first_events_of_a_run_are_its_stages(repo):
