@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -30,10 +30,6 @@ RULES = {
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-Trees = dict[str, ast.Module]
-"""A module's path in the package -> what it says."""
-
 
 class Offence(NamedTuple):
     """One place that breaks a rule."""
@@ -91,48 +87,53 @@ def vague_names(path: str, nodes: list[ast.AST]) -> Iterator[Offence]:
             yield Offence("vague-name", path, node.lineno, name)
 
 
-def repeated_functions(trees: Trees) -> Iterator[Offence]:
-    """Public functions at the top of a module whose name another module has, too."""
+def public_names(path: str, tree: ast.Module) -> Iterator[Offence]:
+    """What offends if another module has it, too: public functions at the top of the module, and
+    its file's name. A command of the terminal is called as users type it.
+    """
+    for node in tree.body:
+        if isinstance(node, FUNCTIONS) and not node.name.startswith("_"):
+            yield Offence("function-name-twice", path, node.lineno, node.name)
+    name = Path(path).name
+    if name != "__init__.py" and not path.startswith("faces/cli/"):
+        yield Offence("file-name-twice", path, 1, name)
+
+
+def repeated_names(names: list[Offence]) -> Iterator[Offence]:
+    """The names that several modules have."""
     offences = defaultdict(list)
-    for path, tree in trees.items():
-        for node in tree.body:
-            if isinstance(node, FUNCTIONS) and not node.name.startswith("_"):
-                offence = Offence("function-name-twice", path, node.lineno, node.name)
-                offences[node.name].append(offence)
+    for offence in names:
+        offences[offence.rule, offence.name].append(offence)
     for namesakes in offences.values():
         if len({offence.path for offence in namesakes}) > 1:
             yield from namesakes
 
 
-def repeated_files(trees: Trees) -> Iterator[Offence]:
-    """Files whose name stands twice. A command of the terminal is called as users type it."""
-    offences = defaultdict(list)
-    for path in trees:
-        name = Path(path).name
-        if name != "__init__.py" and not path.startswith("faces/cli/"):
-            offences[name].append(Offence("file-name-twice", path, 1, name))
-    for namesakes in offences.values():
-        if len(namesakes) > 1:
-            yield from namesakes
-
-
-def offences_of(trees: Trees) -> list[Offence]:
-    """Every offence of these modules."""
-    offences = [*repeated_functions(trees), *repeated_files(trees)]
-    for path, tree in trees.items():
+def offences_of(modules: Iterable[tuple[str, ast.Module]]) -> list[Offence]:
+    """Every offence of these modules, each with its path in the package."""
+    offences: list[Offence] = []
+    names: list[Offence] = []
+    for path, tree in modules:
         nodes = nodes_of(tree)
         offences += dense_expressions(path, nodes)
         offences += vague_names(path, nodes)
-    return offences
+        names += public_names(path, tree)
+    return [*repeated_names(names), *offences]
+
+
+def read_modules() -> Iterator[tuple[str, ast.Module]]:
+    """The modules of the package one after the other: all at once would be half a million nodes,
+    which the garbage collector looks through again and again.
+    """
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "demo_data" not in path.parts:
+            yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
 
 
 @cache
 def package_offences() -> list[Offence]:
     """Every offence of the package, the exceptions, too."""
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "demo_data" not in path.parts]
-    return offences_of(
-        {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in paths}
-    )
+    return offences_of(read_modules())
 
 
 def refused_offences() -> list[Offence]:
@@ -177,7 +178,7 @@ OFFENDING = {
 @pytest.mark.parametrize("rule", RULES)
 def test_each_rule_finds_what_it_refuses(rule):
     module = ast.parse(OFFENDING[rule])
-    offences = offences_of({"git/changes.py": module, "run/changes.py": module})
+    offences = offences_of([("git/changes.py", module), ("run/changes.py", module)])
     places = [(offence.path, offence.rule) for offence in offences if offence.rule == rule]
     assert places == [("git/changes.py", rule), ("run/changes.py", rule)]
 
@@ -193,4 +194,4 @@ def test_each_rule_finds_what_it_refuses(rule):
 )
 def test_what_reads_well_is_no_offence(source):
     module = ast.parse(source)
-    assert offences_of({"git/changes.py": module, "faces/cli/changes.py": module}) == []
+    assert offences_of([("git/changes.py", module), ("faces/cli/changes.py", module)]) == []

@@ -103,7 +103,8 @@ def main(argv: list[str]) -> int:
     """Compare the pages with the code, or write them. 1: a page differs, or lacks a part that the
     code has.
     """
-    wanted, left, differs = blocks(), set(blocks()), False
+    wanted, differs = blocks(), False
+    left = set(wanted)
     for page in PAGES:
         text = page.read_text()
         for match in _BLOCK.finditer(text):
@@ -240,7 +241,7 @@ def field_meanings() -> dict[str, dict[str, str]]:
     """By class and field, what stands below the field. Names of classes are unique."""
     meanings = {}
     for module in sorted((ROOT / "vibe_gate").rglob("*.py")):
-        for node in ast.walk(ast.parse(module.read_text())):
+        for node in ast.parse(module.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 meanings[node.name] = _meanings_in(node)
     return meanings
