@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import threading
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sdk_alone
 from answers import answer_to, answers, fails
+from clean_environ import clean_environ
 from command import CommandResult, begun, vibe_gate
 from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Turn
@@ -44,8 +47,8 @@ REFUTED = look("refuted", PREVENTS, reason="main leaves first.")
 class Disputes:
     """A clone with a change that a judge fails; `requests` are what the last command asked."""
 
-    def __init__(self, repo: Repo, environ: dict[str, str]) -> None:
-        self.repo, self.environ = repo, environ
+    def __init__(self, repo: Repo, environ: dict[str, str], name: str = "") -> None:
+        self.repo, self.environ, self.name = repo, environ, name
         self.requests: list[MessagesRequest] = []
 
     def run(self, *argv: str, steps: tuple[Any, ...] = (), **environ: str) -> CommandResult:
@@ -81,15 +84,29 @@ def stage_change(place: Path, environ: dict[str, str], rubric: str = LOOKS) -> D
     return Disputes(repo, environ)
 
 
+@pytest.fixture(scope="module")
+def failed_clone(tmp_path_factory: pytest.TempPathFactory) -> Disputes:
+    """A clone whose staged change a judge failed, and whose second look let the fail stand."""
+    folder = tmp_path_factory.mktemp("disputes")
+    (folder / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+    environ = clean_environ(folder)
+    environ["PATH"] = f"{sdk_alone.QUICK}:{environ['PATH']}"
+    disputes = stage_change(folder / "repo", environ)
+    disputes.name = disputes.find()
+    return disputes
+
+
 @pytest.fixture
-def disputes(tmp_path: Path, environ: dict[str, str]) -> Disputes:
-    return stage_change(tmp_path / "repo", environ)
+def disputes(failed_clone: Disputes, tmp_path: Path, environ: dict[str, str]) -> Disputes:
+    """A copy of that clone; `name` is the finding's."""
+    shutil.copytree(failed_clone.repo.path, tmp_path / "repo", symlinks=True)
+    return Disputes(Repo(tmp_path / "repo", environ), environ, failed_clone.name)
 
 
 def test_a_refutation_whose_lines_hold_passes_with_both_sides_and_later_reviews_ask_nothing(
     disputes,
 ):
-    name = disputes.find()
+    name = disputes.name
     result = disputes.dispute(name[:8], REFUTED, CLAUDECODE="1")
     assert result.code == 0, result.err
     assert len(disputes.requests) == 1
@@ -116,7 +133,7 @@ def test_a_refutation_whose_lines_hold_passes_with_both_sides_and_later_reviews_
 
 
 def test_a_finding_that_stands_waits_for_a_person_and_is_not_disputed_again(disputes):
-    name = disputes.find()
+    name = disputes.name
     result = disputes.dispute(name, STANDS)
     assert (result.code, len(disputes.requests)) == (1, 1)
     assert f"vibe-gate override {name[:8]} --reason TEXT" in result.out
@@ -140,7 +157,7 @@ def test_a_finding_that_stands_waits_for_a_person_and_is_not_disputed_again(disp
     ],
 )
 def test_a_refutation_with_invented_lines_refutes_nothing_and_is_the_one_there_is(disputes, answer):
-    name = disputes.find()
+    name = disputes.name
     assert disputes.dispute(name, answer).code == 1
     second = disputes.dispute(name)
     assert (second.code, disputes.requests) == (1, [])
@@ -154,7 +171,7 @@ HOSTILE = (
 
 
 def test_what_is_argued_is_fenced_as_a_claim_redacted_and_escaped_wherever_it_is_shown(disputes):
-    name = disputes.find()
+    name = disputes.name
     result = disputes.dispute(name, STANDS, reason=HOSTILE)
     (request,) = disputes.requests
     prompt = str(request.messages[0]["content"])
@@ -178,7 +195,7 @@ def test_what_is_argued_is_fenced_as_a_claim_redacted_and_escaped_wherever_it_is
 
 
 def test_a_model_that_is_down_a_refusal_and_a_wrong_form_do_not_use_the_dispute_up(disputes):
-    name = disputes.find()
+    name = disputes.name
     wrong = {"outcome": "perhaps"}
     for steps in ((ApiError(401, "no"),), (Turn("No.", stop_reason="refusal"),), (wrong, wrong)):
         result = disputes.dispute(name, *steps)
@@ -190,7 +207,7 @@ def test_a_model_that_is_down_a_refusal_and_a_wrong_form_do_not_use_the_dispute_
 
 
 def test_without_a_key_or_budget_the_dispute_is_not_used_up(disputes):
-    name = disputes.find()
+    name = disputes.name
     keyless = vibe_gate(
         *("dispute", name, "--reason", ARGUMENT), cwd=disputes.repo.path, environ=disputes.environ
     )
@@ -203,7 +220,7 @@ def test_without_a_key_or_budget_the_dispute_is_not_used_up(disputes):
 
 
 def test_a_forced_review_that_words_the_fail_anew_allows_no_second_dispute(disputes):
-    name = disputes.find()
+    name = disputes.name
     assert disputes.dispute(name, STANDS).code == 1
     other_words = answers(fails(reason="It is lost."), answer_to("names-are-clear"))
     summary = disputes.review("--staged", "--force", steps=(other_words, STANDS))
@@ -214,7 +231,7 @@ def test_a_forced_review_that_words_the_fail_anew_allows_no_second_dispute(dispu
 
 
 def test_a_refutation_of_other_words_does_not_count(disputes):
-    name = disputes.find()
+    name = disputes.name
     assert disputes.dispute(name, REFUTED).code == 0
     other_words = answers(fails(reason="It is lost."), answer_to("names-are-clear"))
     assert disputes.review("--staged", "--force", steps=(other_words, STANDS))["exit_code"] == 1
@@ -222,7 +239,7 @@ def test_a_refutation_of_other_words_does_not_count(disputes):
 
 
 def test_json_has_the_finding_and_what_the_dispute_came_to(disputes):
-    name = disputes.find()
+    name = disputes.name
     result = disputes.run("dispute", name, "--reason", ARGUMENT, "--json", steps=(REFUTED,))
     document = json.loads(result.out)
     assert (document["exit_code"], document["dispute"], document["outcome"]) == (
@@ -234,7 +251,7 @@ def test_json_has_the_finding_and_what_the_dispute_came_to(disputes):
 
 
 def test_what_cannot_be_disputed_is_a_sentence_and_asks_nothing(tmp_path, environ, disputes):
-    name = disputes.find()
+    name = disputes.name
     for words, sentence in (
         (("zz", "--reason", "x"), "is not a fingerprint"),
         (("abcdef12", "--reason", "x"), "No run found"),
@@ -275,7 +292,7 @@ def test_a_checks_finding_is_for_people(tmp_path, environ):
 
 
 def test_an_agent_may_dispute_and_neither_label_nor_override_nor_suppress(disputes):
-    name = disputes.find()
+    name = disputes.name
     forced = disputes.run("review", "--staged", "--force", CLAUDECODE="1")
     assert (forced.code, disputes.requests) == (2, [])
     assert "--force is for people: CLAUDECODE is set" in forced.err
@@ -292,7 +309,7 @@ def test_an_agent_may_dispute_and_neither_label_nor_override_nor_suppress(disput
 
 
 def test_an_agent_whose_dispute_refutes_nothing_is_named_no_command_of_people(disputes):
-    result = disputes.dispute(disputes.find(), STANDS, CLAUDECODE="1")
+    result = disputes.dispute(disputes.name, STANDS, CLAUDECODE="1")
     assert "Repair it, or ask the user to accept it." in result.out
     assert "vibe-gate override" not in result.out and "vibe-gate label" not in result.out
 
@@ -315,7 +332,7 @@ def test_another_clone_with_the_same_store_has_the_verdict_and_asks_nothing(tmp_
 
 
 def test_of_two_disputes_at_once_one_is_asked(disputes):
-    name = disputes.find()
+    name = disputes.name
 
     def slow(request: MessagesRequest) -> Turn:
         time.sleep(1.5)
@@ -341,7 +358,7 @@ def test_of_two_disputes_at_once_one_is_asked(disputes):
 
 
 def test_an_interrupted_dispute_is_not_used_up(disputes):
-    name = disputes.find()
+    name = disputes.name
     with answering(Hang()) as model:
         environ = disputes.environ | model.environ
         process = begun(
@@ -358,14 +375,14 @@ def test_an_interrupted_dispute_is_not_used_up(disputes):
 
 @pytest.mark.parametrize("mode", ["record", "replay"])
 def test_a_recording_or_a_replay_disputes_nothing(disputes, tmp_path, mode):
-    name = disputes.find()
+    name = disputes.name
     cassette = str(tmp_path / "cassette")
     result = disputes.dispute(name, VIBE_GATE_WIRE=mode, VIBE_GATE_CASSETTE=cassette)
     assert (result.code, "unset VIBE_GATE_WIRE" in result.err, disputes.requests) == (2, True, [])
 
 
 def test_a_reason_that_could_not_be_kept_is_refused_and_a_name_is_escaped(disputes):
-    name = disputes.find()
+    name = disputes.name
     result = disputes.dispute(name, reason="see src/main.py:7 \udcff")
     assert (result.code, "no UTF-8" in result.err, disputes.requests) == (2, True, [])
     disputes.repo.git("config", "user.name", "Ada \udcff")
@@ -375,7 +392,7 @@ def test_a_reason_that_could_not_be_kept_is_refused_and_a_name_is_escaped(disput
 
 
 def test_while_the_answer_cannot_be_kept_nothing_is_asked_and_the_dispute_is_not_used_up(disputes):
-    name = disputes.find()
+    name = disputes.name
     (state,) = (disputes.repo.path / ".git").rglob("state.db")
     with closing(sqlite3.connect(state, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
@@ -386,7 +403,7 @@ def test_while_the_answer_cannot_be_kept_nothing_is_asked_and_the_dispute_is_not
 
 
 def test_an_answer_that_is_kept_nowhere_is_said_to_be(disputes):
-    name = disputes.find()
+    name = disputes.name
     (state,) = (disputes.repo.path / ".git").rglob("state.db")
     with closing(sqlite3.connect(state, isolation_level=None, check_same_thread=False)) as lock:
 
@@ -400,7 +417,7 @@ def test_an_answer_that_is_kept_nowhere_is_said_to_be(disputes):
 
 
 def test_the_screen_and_explain_say_how_a_finding_is_disputed_as_long_as_it_can_be(disputes):
-    name = disputes.find()[:8]
+    name = disputes.name[:8]
     words = " ".join(disputes.run("review", "--staged").out.split())
     assert f"if it is wrong: vibe-gate dispute {name} --reason ..." in words
     assert f"vibe-gate dispute {name} --reason TEXT" in disputes.run("explain", name).out
