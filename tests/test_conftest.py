@@ -55,7 +55,10 @@ def test_a_missing_tool_is_said_at_the_end_and_fails_in_ci(tmp_path, environ, ci
         "missing_tools",
         tmp_path,
     ]
-    path = {"PYTHONPATH": str(Path(missing_tools.__file__).parent)}
+    path = {
+        "PYTHONPATH": str(Path(missing_tools.__file__).parent),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # whose imports are half of a start
+    }
     result = subprocess.run(
         command, cwd=tmp_path, env=environ | path | ci, capture_output=True, text=True, check=False
     )

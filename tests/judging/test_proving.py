@@ -271,7 +271,7 @@ HOSTILE = {
 }
 
 ATTACK = """\
-import os, pathlib, socket, sys, unittest
+import os, pathlib, socket, sys, time, unittest
 
 def fork_without_end():
     while True:
@@ -284,7 +284,7 @@ def fill_the_disk():
 
 def loop():
     while True:
-        pass
+        time.sleep(1)
 
 def write_outside():
     for place in PLACES:

@@ -193,7 +193,7 @@ def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds
     kept.
     """
     beginnings = []
-    for changed in ("", "Q", "R"):
+    for changed in ("", "Q"):
         rubric = RUBRIC.replace("Does every", f"{changed}Does every")
         votes.repo.write(".vibe-gate/rubrics/quality.toml", rubric)
         with answering(*[answer(PASSES, usage=Usage(10, 5, 0, 90))] * 4) as model:
@@ -201,7 +201,7 @@ def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds
         for request in model.script.requests:
             assert request.body["system"][-1]["cache_control"]
             beginnings.append(json.dumps([request.body["tools"], request.body["system"]]))
-    assert len(beginnings) >= 3
+    assert len(beginnings) >= 2
     assert len(set(beginnings)) == 1
     cached = summary.cost.cache_read_tokens
     assert cached == 90 * summary.cost.input_tokens // 100 > 0
