@@ -31,6 +31,7 @@ RULES = {
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
+
 class Offence(NamedTuple):
     """One place that breaks a rule."""
 
