@@ -1,5 +1,5 @@
 """The four patterns of composition and the two examples of the product's first design, written for
-vitest then, and beside each the same in Python: no longer, and run against the real CLI.
+vitest then, and beside each the same in Python: no longer, and run; the longest against the real CLI.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import import_program
 from scripted_messages_api import StepOrFunction, ToolUse, Turn
 from wire import answering
 from working import FIXED, WORSE, WorkingRepo, says, writes
@@ -180,6 +181,12 @@ def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
+def quick(quick_agents: None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agents of this process are quick."""
+    monkeypatch.setenv("PATH", environ["PATH"])
+
+
+@pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Run a coroutine against a model that gives each of these answers once; what it returns."""
 
@@ -197,20 +204,20 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 NOTES = writes("notes.md", "The TODO in load.\n")
 
 
-def test_explicit_handoff(repo, play):
+def test_explicit_handoff(repo, quick, play):
     fix = play(explicit_handoff, *NOTES, *writes("src/load.py", FIXED))
     assert [file.path for file in fix.files.changed()] == ["src/load.py"]
     assert [file.path for file in fix.chain.files.changed()] == ["notes.md", "src/load.py"]
 
 
-def test_pipeline(repo, play):
+def test_pipeline(repo, quick, play):
     finished: WorkflowRun = play(
         lambda: run_workflow(pipeline), *NOTES, *writes("src/load.py", FIXED)
     )
     assert finished.names == ("notes.md", "src/load.py")
 
 
-def test_loop_until(repo, play):
+def test_loop_until(repo, quick, play):
     attempts = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", FIXED))
     finished: WorkflowRun = play(lambda: run_workflow(loop_until), *attempts)
     assert (finished.passed, [result.id for result in finished.results]) == (
@@ -219,7 +226,7 @@ def test_loop_until(repo, play):
     )
 
 
-def test_routing(repo, play):
+def test_routing(repo, quick, play):
     result = play(routing, says("There is a TODO."), *writes("src/load.py", FIXED))
     assert [file.path for file in result.files.changed()] == ["src/load.py"]
     assert asyncio.run(judge(result, rubric)).passed
@@ -238,7 +245,8 @@ def test_the_workflow_of_the_first_design(repo, play):
     assert [result.id for result in finished.results] == ["analyze", "fix", "fix"]
 
 
-def test_the_test_of_the_first_design(pytester, monkeypatch):
+def test_the_test_of_the_first_design(pytester, quick, monkeypatch):
+    import_program()  # a pytest in process would forget what it imports
     pytester.makeini("[pytest]\nasyncio_mode = auto\n")
     pytester.makeconftest(
         "import pytest\n@pytest.fixture\ndef vibe_repo(vibe_repo):\n"
@@ -249,5 +257,5 @@ def test_the_test_of_the_first_design(pytester, monkeypatch):
     with answering(*writes("src/index.py", "A = 2\n")) as model:
         for name, value in model.environ.items():
             monkeypatch.setenv(name, value)
-        result = pytester.runpytest_subprocess("--vibe-wire", "live")
+        result = pytester.runpytest_inprocess("--vibe-wire", "live")
     result.assert_outcomes(passed=1)
