@@ -386,7 +386,8 @@ def _state_of_process(files: Sequence[int] = ()) -> tuple[object, ...]:
     )
 
 
-def _load() -> None:
+def import_program() -> None:
+    """Import all of the program but what an option alone loads."""
     for module in pkgutil.walk_packages(vibe_gate.__path__, "vibe_gate."):
         if module.name in _OPTIONAL:
             continue
@@ -396,6 +397,10 @@ def _load() -> None:
             and ".install." not in module.name
         ):
             importlib.import_module(module.name)
+
+
+def _load() -> None:
+    import_program()
     for name in _LATE:
         importlib.import_module(name)
     _build(Struct)

@@ -13,6 +13,7 @@ from acting import environment
 from command import CommandResult, vibe_gate
 from contract.github import LoopbackGitHub, loopback_github
 from faces.jobs import Project, make_project
+from forked import import_program
 from hooked import Hooked, add_judged_gate, copy_template, install_gate
 from program import repository
 
@@ -38,8 +39,16 @@ def ambient() -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="session")
+def imported_program() -> None:
+    """All of the program: a pytest in process would forget what it imports, and have classes twice."""
+    import_program()
+
+
 @pytest.fixture
-def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def pytester(
+    pytester: pytest.Pytester, imported_program: None, monkeypatch: pytest.MonkeyPatch
+) -> pytest.Pytester:
     """Without the plugin of hypothesis, which is a fifth of what each pytest that is started costs."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
     return pytester

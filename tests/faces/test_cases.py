@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from answers import answer_to, answers, fails, passes
 from command import CommandResult, vibe_gate
+from faces.forked_pytest import run_forked
 from lxml import html
 from program import ROOT
 from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
@@ -190,7 +191,8 @@ def test_the_examples_cases_hold_from_their_cassettes(
     )
     (pytester.path / "inner/project/.git").rename(pytester.path / ".git")
     monkeypatch.chdir("inner/project")
-    nested = pytester.runpytest_subprocess("--vibe-cases", "--rootdir=.")
+    monkeypatch.setenv("PATH", environ["PATH"])
+    nested = pytester.runpytest_inprocess("--vibe-cases", "--rootdir=.")
     nested.assert_outcomes(passed=2)
     nested.stdout.re_match_lines([r"2 in all +3 +360 +0\.0012"])
 
@@ -209,8 +211,8 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
     case(repo, "wrong", 'outcome = "pass"\n', CONFLICT, "hygiene")
     repo.write(f"{CASES}/right/after/test_material.py", "def test_of_the_case(): assert False")
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
-    result = pytester.runpytest_subprocess(
-        "--vibe-cases", "-rs", "-n", "2", "--vibe-report=pages", ".", CASES
+    result = run_forked(
+        pytester, "--vibe-cases", "-rs", "-n", "2", "--vibe-report=pages", ".", CASES
     )
     result.assert_outcomes(passed=2, failed=1, skipped=1)
     grid = html.fromstring((pytester.path / "pages/index.html").read_text()).xpath(

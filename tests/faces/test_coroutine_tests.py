@@ -60,7 +60,7 @@ PLUGINS = {
 @pytest.mark.parametrize("arguments", PLUGINS.values(), ids=PLUGINS)
 def test_a_coroutine_runs_once_with_each_plugin_for_async_tests(pytester, arguments):
     pytester.makepyfile(SUITE)
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "-W", "ignore::pytest.PytestUnknownMarkWarning", *arguments
     )
     result.assert_outcomes(passed=4, failed=1)
@@ -72,6 +72,6 @@ def test_a_coroutine_runs_once_with_each_plugin_for_async_tests(pytester, argume
 
 def test_a_coroutine_without_the_fixture_is_left_to_others(pytester):
     pytester.makepyfile("async def test_other(): ...")
-    result = pytester.runpytest_subprocess("-p", "no:anyio", "--asyncio-mode=strict")
+    result = pytester.runpytest_inprocess("-p", "no:anyio", "--asyncio-mode=strict")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*async def functions are not natively supported*"])

@@ -53,7 +53,7 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(
         requests_before = len(history.requests)
         narrowed = vibe_gate("replay", "--json", "--rubric", "quality", runs[0].run_id, **call).json
         assert [row["recorded"] for row in narrowed["runs"]] == [False]
-        second = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", "--jobs", "2", **call).json
+        second = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", **call).json
         assert [row["recorded"] for row in second["runs"]] == [True, True]
         assert second["totals"]["gone_wrong"] == 1
         assert len(history.requests) == requests_before

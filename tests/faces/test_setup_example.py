@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -16,14 +17,16 @@ FIX = ".claude/commands/fix.md"
 
 
 @pytest.fixture
-def suite(pytester, environ) -> Repo:
+def suite(pytester, environ, monkeypatch) -> Repo:
     """The example, in a folder of another name."""
+    loop_scope = "-o asyncio_default_fixture_loop_scope=function"
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"{os.environ['PYTEST_ADDOPTS']} {loop_scope}")
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     return Repo(pytester.path, environ)
 
 
 def test_the_example_passes_from_its_cassettes(pytester, suite):
-    result = pytester.runpytest_subprocess("--vibe-strict")
+    result = pytester.runpytest_inprocess("--vibe-strict")
     result.assert_outcomes(passed=2)  # else run `python tests/faces/record_setup_example.py`
 
 
@@ -43,27 +46,30 @@ def test_a_broken_command_is_found_without_a_model(pytester, suite, text, senten
     (suite.path / FIX).unlink()
     if text is not None:
         suite.write(FIX, text)
-    result = pytester.runpytest_subprocess("-k", "test_fix")
+    result = pytester.runpytest_inprocess("-k", "test_fix")
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1
     result.stdout.fnmatch_lines([sentence])
 
 
 @pytest.mark.parametrize(
-    ("path", "difference"),
+    ("paths", "difference"),
     [
-        ("CLAUDE.md", "set-up: CLAUDE.md changed"),
-        (FIX, f"set-up: {FIX} changed"),
-        (".claude/commands/other.md", "set-up: .claude/commands/other.md is new"),
+        (("CLAUDE.md",), "CLAUDE.md changed"),
+        (
+            (FIX, ".claude/commands/other.md"),
+            f"{FIX} changed, .claude/commands/other.md is new",
+        ),
     ],
 )
 def test_a_changed_set_up_is_another_question_and_the_difference_names_the_file(
-    pytester, suite, path, difference
+    pytester, suite, paths, difference
 ):
-    suite.write(path, "Do as you like with $ARGUMENTS.\n")
-    result = pytester.runpytest_subprocess("-rs", "-k", "test_fix")
+    for path in paths:
+        suite.write(path, "Do as you like with $ARGUMENTS.\n")
+    result = pytester.runpytest_inprocess("-rs", "-k", "test_fix")
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines([f"*no recorded answer: {difference}*"])
+    result.stdout.fnmatch_lines([f"*no recorded answer: set-up: {difference}*"])
 
 
 def test_a_broken_command_is_found_with_a_model(pytester, suite, environ, monkeypatch):
@@ -71,6 +77,6 @@ def test_a_broken_command_is_found_with_a_model(pytester, suite, environ, monkey
     with answering(agent, repeat_last=True) as model:
         for name, value in model.environ.items():
             monkeypatch.setenv(name, value)
-        result = pytester.runpytest_subprocess("--vibe-wire=live")
+        result = pytester.runpytest_inprocess("--vibe-wire=live")
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(["*CLAUDE.md asks for a line*"])
