@@ -55,6 +55,17 @@ kind = "check"
 must = true
 command = ["no-such-linter", "."]
 """
+CHECKED = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "no-handlers"
+kind = "check"
+check = "forbidden-pattern"
+options = { pattern = "except" }
+must = true
+"""
+"""Fails the change without a model."""
 FAILS = answers(fails())
 PASSES = passes("errors-not-swallowed")
 FILE = "src/load.py"
@@ -95,6 +106,10 @@ class State:
     """No file may grow."""
     real: bool = False
     """Claude Code itself: only it has tools to deny."""
+    like: str = ""
+    """Another state whose review ends as this one's does. Commits and jobs know the end alone, and
+    are looked at there.
+    """
 
 
 def scripted_state(*steps: Any, **fields: Any) -> State:
@@ -127,6 +142,12 @@ DENIED = Turn(ToolUse("Read", {"file_path": "/etc/passwd"}))
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
 WRITES = f"import os\nopen(os.environ['PWD'] + '/after/new', 'w').close()\n{sdk_alone.QUICK_PYTHON}"
 
+NO_KEY_TAKEN = "the API does not accept the key (401)"
+LIMITED = "the API limits the rate (429) until the deadline"
+OUT_OF_REACH = "the API cannot be reached"
+TOO_DEAR = "the budget of the run does not pay for the question"
+REFUSED = "the model refuses"
+
 STATES = {
     # What is missing on this machine
     "no API key": State(environ=NO_KEY),
@@ -145,41 +166,46 @@ STATES = {
     ),
     "`kill -9` during the review": scripted_state(Hang(), sent=signal.SIGKILL),
     # The way to the model
-    "the API does not accept the key (401)": scripted_state(ApiError(401, "invalid x-api-key")),
+    NO_KEY_TAKEN: scripted_state(ApiError(401, "invalid x-api-key")),
     "the account has no credit (400)": scripted_state(
-        ApiError(400, "Your credit balance is too low to access the API.")
+        ApiError(400, "Your credit balance is too low to access the API."), like=NO_KEY_TAKEN
     ),
-    "the API does not know the model (404)": scripted_state(ApiError(404, "model: claude-none")),
-    "the API limits the rate (429) until the deadline": scripted_state(
-        ApiError(429, "slow", BUSY), gate=GATE + SHORT
+    "the API does not know the model (404)": scripted_state(
+        ApiError(404, "model: claude-none"), like=NO_KEY_TAKEN
     ),
+    LIMITED: scripted_state(ApiError(429, "slow", BUSY), gate=GATE + SHORT),
     "the API is overloaded (529) until the deadline": scripted_state(
-        ApiError(529, "busy", BUSY), gate=GATE + SHORT
+        ApiError(529, "busy", BUSY), gate=GATE + SHORT, like=LIMITED
     ),
-    "the API cannot be reached": State(environ={"ANTHROPIC_BASE_URL": NOWHERE}, gate=GATE + SHORT),
+    OUT_OF_REACH: State(environ={"ANTHROPIC_BASE_URL": NOWHERE}, gate=GATE + SHORT),
     "the proxy does not answer": State(
         environ={"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": NOWHERE},
         gate=GATE + SHORT,
+        like=OUT_OF_REACH,
     ),
-    "the stream is cut": scripted_state(Turn("Well, let me", fault=Fault("close"))),
+    "the stream is cut": scripted_state(
+        Turn("Well, let me", fault=Fault("close")), like=OUT_OF_REACH
+    ),
     "the deadline is reached": scripted_state(Hang(), gate=GATE + "[budget]\ndeadline_s = 2\n"),
-    "the budget of the run does not pay for the question": State(
-        gate=GATE + "[budget]\nmax_cost_usd = 0.0001\n"
+    TOO_DEAR: State(gate=GATE + "[budget]\nmax_cost_usd = 0.0001\n"),
+    "the budget of the day is spent": State(
+        gate=GATE + "[budget]\nper_day_usd = 0.0001\n", like=TOO_DEAR
     ),
-    "the budget of the day is spent": State(gate=GATE + "[budget]\nper_day_usd = 0.0001\n"),
     # What the model says
-    "the model refuses": scripted_state(Turn("No.", stop_reason="refusal")),
-    "the answer is empty": scripted_state(Turn()),
-    "the answer is prose": scripted_state(Turn("All fine, PASS!")),
+    REFUSED: scripted_state(Turn("No.", stop_reason="refusal")),
+    "the answer is empty": scripted_state(Turn(), like=REFUSED),
+    "the answer is prose": scripted_state(Turn("All fine, PASS!"), like=REFUSED),
     "the answer is cut at the token limit": scripted_state(
-        Turn("Well, let me", stop_reason="max_tokens")
+        Turn("Well, let me", stop_reason="max_tokens"), like=REFUSED
     ),
-    "two answers": scripted_state(TWICE),
+    "two answers": scripted_state(TWICE, like=REFUSED),
     "a tool that the judge wants is denied, and it gives up": scripted_state(
-        DENIED, Turn("I may not look there."), real=True
+        DENIED, Turn("I may not look there."), real=True, like=REFUSED
     ),
-    "the answer is about another criterion": scripted_state(passes("something-else")),
-    "the answer leaves the criterion out": scripted_state({"changes": "", "answers": []}),
+    "the answer is about another criterion": scripted_state(passes("something-else"), like=REFUSED),
+    "the answer leaves the criterion out": scripted_state(
+        {"changes": "", "answers": []}, like=REFUSED
+    ),
     # Git and the gate
     "a shallow clone without the base": State(
         argv=("HEAD~1...HEAD",), broken=_shallow, job={"depth": 1}
@@ -197,7 +223,9 @@ STATES = {
     "a draft, with `drafts: skip`": State(
         job={"draft": True, "VIBE_GATE_INPUT_DRAFTS": "skip"}, only_job=True
     ),
-    "GitHub's API cannot be reached": State(job={"GITHUB_API_URL": NOWHERE}, only_job=True),
+    "GitHub's API cannot be reached": State(
+        rubric=CHECKED, job={"GITHUB_API_URL": NOWHERE}, only_job=True
+    ),
 }
 
 
@@ -419,33 +447,60 @@ def _verdict_line(text: str) -> str:
     return verdict or (errors[-1] if errors else "")
 
 
-def row(name: str, state: State, faces: Faces) -> tuple[str, list[str]]:
-    """The state's row of the page, and what in it is a pass, or reads like one."""
+def look_at_faces(name: str, state: State, faces: Faces) -> tuple[list[str], list[str]]:
+    """The cells of the state's row, and what in them is a pass, or reads like one.
+
+    Of a state that is like another one only the cell of the review.
+    """
     cells, wrong = [name], []
     with answering(*state.steps, repeat_last=True) as model:
         if state.only_job:
             cells += ["", ""]
         else:
             repository = faces.local(state, model)
-            commit = faces.commit(state, model, repository)
-            wrong += [f"commit: {commit}"] * (
-                (commit.code == 0 and not commit.line) or "PASS" in commit.text
+            commit_cells = (
+                [] if state.like else [_look_at_commit(state, model, repository, faces, wrong)]
             )
             local = faces.review(state, model, repository)
             wrong += [f"review: {local}"] * (local.code == 0 or "PASS" in local.text)
-            cells += [
-                f"{_code(local.code)}{_without_ids(local.line) or 'nothing is printed'}",
-                _of_commit(commit),
-            ]
-        job = faces.job(state, model)
-        green = (
-            job.code == 0
-            or "PASS" in job.line
-            or {"success", "neutral", "skipped"} & {*job.more.split(", ")}
-        )
-        wrong += [f"job: {job}"] * bool(green)
-        cells += [f"{_code(job.code)}{job.line}; {job.more}"]
-    return f"| {' | '.join(cells)} |", wrong
+            line = _without_ids(local.line) or "nothing is printed"
+            cells += [f"{_code(local.code)}{line}", *commit_cells]
+        if not state.like:
+            cells += [_look_at_job(state, model, faces, wrong)]
+    return cells, wrong
+
+
+def complete_cells(cells: list[str], state: State, table: Mapping[str, list[str]]) -> list[str]:
+    """The cells of the state's row, which has those of commits and jobs from the one it is like."""
+    if not state.like:
+        return cells
+    assert _end_of_review(cells) == _end_of_review(table[state.like]), "it is not like that"
+    return [*cells, *table[state.like][len(cells) :]]
+
+
+def _end_of_review(cells: list[str]) -> str:
+    """Exit code and verdict, without the reason."""
+    return cells[1].partition(" · ")[0]
+
+
+def _look_at_commit(
+    state: State, model: Model, repository: Hooked, faces: Faces, wrong: list[str]
+) -> str:
+    commit = faces.commit(state, model, repository)
+    green = (commit.code == 0 and not commit.line) or "PASS" in commit.text
+    wrong += [f"commit: {commit}"] * green
+    return _of_commit(commit)
+
+
+def _look_at_job(state: State, model: Model, faces: Faces, wrong: list[str]) -> str:
+    job = faces.job(state, model)
+    green = (
+        job.code == 0
+        or "PASS" in job.line
+        or {"success", "neutral", "skipped"} & {*job.more.split(", ")}
+    )
+    wrong += [f"job: {job}"] * bool(green)
+    return f"{_code(job.code)}{job.line}; {job.more}"
 
 
 def _of_commit(commit: FaceResult) -> str:

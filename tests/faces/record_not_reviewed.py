@@ -9,7 +9,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from faces.not_reviewed import STATES, faces_in, row
+from faces.not_reviewed import STATES, complete_cells, faces_in, look_at_faces
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "not-reviewed.md"
 
@@ -18,6 +18,10 @@ if __name__ == "__main__":
         faces = faces_in(Path(place))
         os.environ.clear()
         os.environ.update(faces.environ)
-        rows = [row(name, state, faces)[0] for name, state in STATES.items()]
-    table = re.compile(r"(?<=\| --- \| --- \| --- \| --- \|\n)(?:\|.*\n)+")
-    PAGE.write_text(table.sub(lambda _: "\n".join([*rows, ""]), PAGE.read_text()))
+        table: dict[str, list[str]] = {}
+        for name, state in STATES.items():
+            cells, _ = look_at_faces(name, state, faces)
+            table[name] = complete_cells(cells, state, table)
+    rows = [f"| {' | '.join(cells)} |" for cells in table.values()]
+    rows_of_page = re.compile(r"(?<=\| --- \| --- \| --- \| --- \|\n)(?:\|.*\n)+")
+    PAGE.write_text(rows_of_page.sub(lambda _: "\n".join([*rows, ""]), PAGE.read_text()))
