@@ -113,17 +113,6 @@ def test_a_session_in_a_linked_worktree_lands_in_the_shared_git_folder(installed
     ) == 1
 
 
-def test_after_uninstall_no_hook_runs(installed, tmp_path, environ):
-    assert vibe_gate("uninstall", "claude", cwd=installed, environ=environ).returncode == 0
-    claude(
-        installed,
-        tmp_path / "home",
-        calls(ToolUse("Bash", {"command": "git commit --allow-empty -nm free"})),
-    )
-    assert git(installed, "log", "--format=%s").splitlines() == ["free", "start"]
-    assert not (installed / ".git" / "vibe-gate").exists()
-
-
 def test_the_review_says_which_session_wrote_the_files_and_nothing_of_a_persons(
     installed, tmp_path, environ
 ):
