@@ -241,13 +241,10 @@ def test_a_session_with_the_plugin_has_its_skill_and_commands_and_is_held_at_its
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [(), ("--user",)], ids=["project", "user"])
-def test_with_the_plugin_and_the_hooks_of_install_nothing_happens_twice(
-    home, gated, environ, place
-):
+def test_with_the_plugin_and_the_hooks_of_install_nothing_happens_twice(home, gated, environ):
     settings = {"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "claude")}
     installation = vibe_gate(
-        "install", "claude", "--stop", *place, cwd=gated, environ={**environ, **settings}
+        "install", "claude", "--stop", "--user", cwd=gated, environ={**environ, **settings}
     )
     assert installation.returncode == 0, installation.stderr
     messages = write_secret(gated, home, forked.programs())

@@ -34,23 +34,24 @@ def test_a_commit_goes_through_and_is_recorded_in_the_new_one(repository):
     assert SENTENCE not in repository.git("commit", "-a", "-m", "third")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "review HEAD~1 --no-judge", "review HEAD~1 --no-judge --json", "bundles list", "bundles list --json",
-        "bundles show HEAD", "override list", "stats", "verify HEAD",
-    ],
+COMMANDS = (
+    "review HEAD~1 --no-judge", "review HEAD~1 --no-judge --json", "bundles list", "bundles list --json",
+    "bundles show HEAD", "override list", "stats", "verify HEAD",
 )  # fmt: skip
-def test_every_command_ends_as_it_would_with_a_new_one_and_says_it_once(repository, command):
-    def run_command() -> tuple[int, str]:
+
+
+def test_every_command_ends_as_it_would_with_a_new_one_and_says_it_once(repository, subtests):
+    def run_command(command: str) -> tuple[int, str]:
         result = repository.run("vibe-gate", *command.split())
         return result.code, result.text
 
-    damage(repository)
-    (repository.path / ".git" / "vibe-gate" / "state.db").unlink()
-    code, _ = run_command()
-    damage(repository)
-    damaged_code, text = run_command()
-    assert damaged_code == code, text
-    assert text.count(SENTENCE) == 1, text
-    assert run_command()[1].count(SENTENCE) == 0
+    for command in COMMANDS:
+        with subtests.test(command=command):
+            damage(repository)
+            (repository.path / ".git" / "vibe-gate" / "state.db").unlink()
+            code, _ = run_command(command)
+            damage(repository)
+            damaged_code, text = run_command(command)
+            assert damaged_code == code, text
+            assert text.count(SENTENCE) == 1, text
+            assert run_command(command)[1].count(SENTENCE) == 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 from command import vibe_gate
 from program import git
@@ -36,7 +36,7 @@ def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it
         check=True,
         capture_output=True,
         text=True,
-        env=environ | {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
+        env=environ | {"PATH": f"{forked.programs()}:/usr/bin:/bin"},
     ).stdout
     assert "errors-not-swallowed" in page
     [run] = json.loads(vibe_gate("bundles", "list", "--json", cwd=place, environ=environ).out)[

@@ -29,8 +29,7 @@ def broken_program(copies: Path, module: str, text: str) -> list[str]:
     """The command of a vibe-gate in which importing, or calling, a module of the hooks crashes."""
     copy = copies / module.replace("/", "-")
     if not copy.exists():
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "vibe_gate", copy / "vibe_gate", ignore=ignored)
+        shutil.copytree(ROOT / "vibe_gate", copy / "vibe_gate")  # with what is compiled
         file = copy / "vibe_gate" / f"{module}.py"
         file.write_text(file.read_text() + text)
     start = f"import sys; sys.path.insert(0, {str(copy)!r})"

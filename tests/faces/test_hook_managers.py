@@ -97,6 +97,12 @@ def assert_claude_is_held(repository: Hooked) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "manager",
+    [manager for manager in MANAGERS if manager.name != "pre-commit"],  # prek takes its settings
+    ids=lambda manager: manager.name,
+    indirect=True,
+)
 def test_installed_as_told_it_reviews_refuses_and_leaves(repository, manager, tmp_path):
     set_up(repository, manager)
     everywhere = f"vibe-gate runs at each of them; {manager.name} manages them"

@@ -178,11 +178,7 @@ def test_a_bug_warns_loudly_is_recorded_and_stops_nobody_unless_strict(plain, tm
 
 def _break_module(tmp_path, module: str, text: str) -> list[str]:
     """The command of a copy of vibe-gate in which one module is broken."""
-    shutil.copytree(
-        ROOT / "vibe_gate",
-        tmp_path / "copy" / "vibe_gate",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    shutil.copytree(ROOT / "vibe_gate", tmp_path / "copy" / "vibe_gate")  # with what is compiled
     (tmp_path / "copy" / module).write_text(text)
     start = f"import sys; sys.path.insert(0, {str(tmp_path / 'copy')!r}); from vibe_gate.faces.cli import main; main()"
     return [sys.executable, "-c", f"{start.replace('main()', 'sys.exit(main())')}"]
