@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from datetime import date
 from typing import Any
 
@@ -33,9 +33,6 @@ def changed(path: str = "src/a.py", added: int = 4, deleted: int = 1) -> Changed
     )
 
 
-WAIVED = re.compile("(?:overridden|suppressed) by ")
-
-
 def criterion(name: str = "no-secrets", outcome: Any = "pass", **fields: Any) -> CriterionResult:
     values = {"kind": "check", "must": True, "weight": 1, "decided_by": "check"} | fields
     return CriterionResult(id=name, outcome=outcome, **values)
@@ -59,14 +56,12 @@ def rubric(*criteria: CriterionResult, outcome: Any = "pass", **fields: Any) -> 
     return RubricResult(outcome=outcome, criteria=criteria, **values)
 
 
-def weighed(*criteria: CriterionResult) -> RubricResult:
+def weighed(*criteria: CriterionResult, waived_ids: Collection[str] = ()) -> RubricResult:
     """A rubric with the threshold 0.7, by the arithmetic that decides; what is waived does not
     count.
     """
     stated = tuple(Criterion(id=result.id, kind="check", check="no-secrets") for result in criteria)
-    waived_ids = [result.id for result in criteria if WAIVED.match(result.reason)]
-    decided = decide(Rubric(schema=1, id="quality", criterion=stated), criteria, waived_ids)
-    return replace(decided, criteria=criteria) if waived_ids else decided
+    return decide(Rubric(schema=1, id="quality", criterion=stated), criteria, waived_ids)
 
 
 JUDGED = ("errors-not-swallowed", "names-are-clear")
@@ -92,7 +87,6 @@ def waived(finding: Finding, waiver: Waiver) -> Finding:
     return replace(
         finding,
         level="notice",
-        message=f"{waiver.sentence} | {finding.message}",
         waiver=waiver.sentence,
         allowed_by=waiver,
     )

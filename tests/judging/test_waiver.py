@@ -20,7 +20,7 @@ from vibe_gate.domain.verdict import (
     TrustBadge,
 )
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.judging.decide import RubricOutcomes, decide_rubrics, waiver_sentence
+from vibe_gate.judging.decide import RubricOutcomes, all_findings_waived, decide_rubrics
 
 TODAY = date(2026, 3, 1)
 RUBRIC = Rubric(
@@ -100,8 +100,10 @@ def test_a_waived_must_leaves_the_arithmetic_and_stays_a_fail():
     waived = applied(("fail", "pass", "pass"), [finding("a")], override(finding("a")))
     (rubric,) = waived.rubrics
     assert (rubric.outcome, rubric.score, rubric.criteria[0].outcome) == ("pass", 1.0, "fail")
-    assert rubric.criteria[0].reason == "overridden by Ada <ada@x> until 2026-03-01: it | is | why"
-    assert waived.findings[0].level == "notice"
+    assert rubric.criteria[0].reason == "why"
+    [waived_finding] = waived.findings
+    assert (waived_finding.level, waived_finding.message) == ("notice", finding("a").raw.message)
+    assert waived_finding.waiver == "overridden by Ada <ada@x> until 2026-03-01: it | is"
     assert [waiver.finding for waiver in waived.effective_waivers] == [finding("a").fingerprint]
 
 
@@ -169,27 +171,11 @@ def test_globs_cover_a_finding_only_if_all_its_places_are_in_such_files(other_fi
 
 
 def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
-    assert waiver_sentence("r", "a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
-    assert not waiver_sentence(
+    assert all_findings_waived("r", "a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
+    assert not all_findings_waived(
         "r", "a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),))
     )
-    assert waiver_sentence("r", "a", [], Waivers(TODAY)) == ""
-
-
-def test_what_lets_a_criterion_pass_is_said_once_for_each_sentence():
-    first, second, other = finding("a", 1), finding("a", 2), finding("b", 1)
-    waivers = Waivers(
-        TODAY,
-        (override(first), override(second), override(other)),
-        (Suppression(reason="x", criterion="c"),),
-    )
-    sentence = "overridden by Ada <ada@x> until 2026-03-01: it | is"
-    assert waiver_sentence("r", "a", [first, second, other], waivers) == sentence
-    assert (
-        waiver_sentence("r", "c", [other, finding("c")], waivers)
-        == "suppressed by the repository: x"
-    )
-    assert waiver_sentence("r", "a", [first, finding("a", 3)], waivers) == ""
+    assert not all_findings_waived("r", "a", [], Waivers(TODAY))
 
 
 def test_the_gate_itself_is_waived_by_its_fingerprint_only():

@@ -444,7 +444,7 @@ def test_an_approved_change_of_the_gate_says_once_who_approved_it():
 def test_a_waiver_is_a_sentence_of_its_own():
     rule = waiver("jo", "a key of the sandbox", local=False)
     run_summary = summary(
-        rubrics=(rubric(criterion("x", "fail", reason=f"{rule.sentence} | evaluates its input")),),
+        rubrics=(rubric(criterion("x", "fail", reason="evaluates its input")),),
         findings=(
             waived(finding("evaluates its input", criterion="x", fingerprint="0" * 16), rule),
         ),
@@ -452,19 +452,17 @@ def test_a_waiver_is_a_sentence_of_its_own():
     assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(
         run_summary
     )
-    assert "|" not in screen(run_summary)
     claimed = replace(
         run_summary,
         findings=(
             replace(run_summary.findings[0], level="failure", waiver=UNSET, allowed_by=UNSET),
         ),
     )
-    assert "Accepted" not in screen(claimed), "a judge can begin with the same words"
+    assert "Accepted" not in screen(claimed)
     text, two = "overridden by jo: a | b", "suppressed by al: c; d"
-    both_criterion = criterion("x", "fail", reason=f"{text}; {two} | 2 lines; e | f")
+    both_criterion = criterion("x", "fail", reason="2 lines; e | f")
     findings = [
-        finding(f"{entry} | bad", level="notice", criterion="x", waiver=entry)
-        for entry in (two, text)
+        finding("bad", level="notice", criterion="x", waiver=entry) for entry in (two, text)
     ]
     assert (
         sentences.criterion_reason("quality", both_criterion, findings)

@@ -15,7 +15,7 @@ from vibe_gate.domain.cause import Cause, CheckFails, NoQuestion
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import CheckedEvidence
-from vibe_gate.judging.decide import waiver_sentence
+from vibe_gate.judging.decide import all_findings_waived
 from vibe_gate.judging.findings import name_findings, order_findings
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
     for (rubric_id, criterion_id), result in checks.results.items():
         if not result.must or result.outcome != "fail":
             continue
-        if not waiver_sentence(rubric_id, criterion_id, findings, waivers):
+        if not all_findings_waived(rubric_id, criterion_id, findings, waivers):
             return criterion_id
     return None
 

@@ -120,12 +120,12 @@ def decide_rubrics(
     tallies = []
     waived_names: set[tuple[str, str]] = set()
     for rubric, criterion_results in zip(rubrics, results, strict=True):
-        waived = waived_criteria(rubric, criterion_results, findings, waivers)
-        waived_names |= {(rubric.id, criterion_id) for criterion_id in waived}
-        tally = tally_rubric(rubric, criterion_results, waived)
+        waived_ids = waived_criteria(rubric, criterion_results, findings, waivers)
+        waived_names |= {(rubric.id, criterion_id) for criterion_id in waived_ids}
+        tally = tally_rubric(rubric, criterion_results, waived_ids)
         tallies.append(tally)
         reused_score = reused_scores.get(rubric.id)
-        rubric_results.append(summarize_tally(rubric, tally, waived, reused_score))
+        rubric_results.append(summarize_tally(rubric, tally, reused_score))
     levels = levels_of(tallies, rubrics, findings)
     return RubricOutcomes(
         tuple(rubric_results),
@@ -167,16 +167,14 @@ def _effective_waivers(
 def _show_finding(
     finding: NamedFinding, level: Level, waiver: Waiver | None, *, is_shared_id: bool
 ) -> Finding:
-    """The finding as bundles keep it; one that people let pass is a notice that says who did.
+    """The finding as bundles keep it; one that people let pass is a notice beside who did.
 
     `is_shared_id`: whether several rubrics have a criterion of its id.
     """
     raw = finding.raw
-    message = raw.message
     waiver_sentence: str | UnsetType = UNSET
     if waiver is not None:
         level = "notice"
-        message = short(f"{waiver.sentence} | {message}")
         waiver_sentence = short(waiver.sentence)
     rubric_ids: tuple[str, ...] | UnsetType = UNSET
     if is_shared_id and finding.rubric_ids:
@@ -187,7 +185,7 @@ def _show_finding(
         end_line=raw.end_line,
         level=level,
         criterion=raw.criterion,
-        message=message,
+        message=raw.message,
         other_places=raw.other_places,
         counterexample=raw.counterexample,
         evidence=raw.evidence,
@@ -208,23 +206,21 @@ def waived_criteria(
     results: Sequence[CriterionResult],
     findings: Sequence[NamedFinding],
     waivers: Waivers,
-) -> dict[str, str]:
-    """Id -> who let it pass, of the failed criteria all of whose findings are waived."""
-    waived = {}
+) -> set[str]:
+    """The ids of the failed criteria all of whose findings are waived."""
+    waived_ids = set()
     for result in results:
-        if result.outcome != "fail":
-            continue
-        sentence = waiver_sentence(rubric.id, result.id, findings, waivers)
-        if sentence:
-            waived[result.id] = sentence
-    return waived
+        if result.outcome == "fail" and all_findings_waived(
+            rubric.id, result.id, findings, waivers
+        ):
+            waived_ids.add(result.id)
+    return waived_ids
 
 
-def waiver_sentence(
+def all_findings_waived(
     rubric: str, criterion: str, findings: Sequence[NamedFinding], waivers: Waivers
-) -> str:
-    """What is said of a failed criterion of the rubric all of whose findings are waived; "" if one
-    is not.
+) -> bool:
+    """Whether there are findings of a failed criterion of the rubric, and all are waived.
 
     With as many findings as are kept there may be more, so then it is never waived.
     """
@@ -234,15 +230,9 @@ def waiver_sentence(
             continue
         if finding.raw.remark is UNSET and finding.is_of(rubric, criterion):
             open_findings.append(finding)
-    sentences: dict[str, None] = {}
-    for finding in open_findings:
-        waiver = waivers.of(finding)
-        if waiver is None:
-            return ""
-        sentences[waiver.sentence] = None
-    if len(open_findings) >= MAX_FINDINGS:
-        return ""
-    return "; ".join(sentences)
+    if not open_findings or len(open_findings) >= MAX_FINDINGS:
+        return False
+    return all(waivers.of(finding) is not None for finding in open_findings)
 
 
 def levels_of(

@@ -4,8 +4,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from msgspec import UNSET, Struct
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from vibe_gate import errors
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome, short
+from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome
 from vibe_gate.judging.defects import judge_defect
 from vibe_gate.judging.vote_counting import is_proven
 
@@ -200,18 +199,15 @@ def decide(
 def summarize_tally(
     rubric: Rubric,
     tally: RubricTally,
-    waiver_sentences: Mapping[str, str] = MappingProxyType({}),
     reused_score: float | None = None,
 ) -> RubricResult:
     """The tally as bundles keep it.
 
-    A fail that only advises says in `would_block` what it would have done; one that people let pass
-    says who did.
+    A fail that only advises says in `would_block` what it would have done.
 
     Args:
         rubric: The one that was tallied.
         tally: What each of its criteria does to it.
-        waiver_sentences: Who let a criterion pass, by its id.
         reused_score: Of the receipt whose pass was taken over, in which judges' answers are not
             named one by one.
     """
@@ -220,9 +216,6 @@ def summarize_tally(
     for result, effect in zip(tally.criteria, tally.effects, strict=True):
         if effect == "advises":
             result = replace(result, would_block=result.id in would_block_ids)
-        elif result.id in waiver_sentences:
-            reason = f"{waiver_sentences[result.id]} | {result.reason}"
-            result = replace(result, reason=short(reason))
         criteria.append(result)
     score = tally.score()
     if reused_score is not None and tally.outcome == "pass":

@@ -291,9 +291,7 @@ def waiver_grounds(finding: Finding) -> str:
 
 
 def waiver_texts(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
-    """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason
-    begins with them.
-    """
+    """The waivers of the findings of a rubric's criterion, each once."""
     texts = []
     for finding in findings:
         if finding.is_of(rubric, criterion):

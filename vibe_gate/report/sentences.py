@@ -703,8 +703,6 @@ def finding_sentence(finding: Finding) -> str:
 def criterion_reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
     """Why the criterion of the rubric came out so; if somebody accepted its findings, with the
     waiver as `finding_sentence` has it.
-
-    Only the findings tell whether somebody did: a judge can begin its reason with the same words.
     """
     if criterion.outcome != "fail" or not queries.is_waived(rubric, criterion.id, findings):
         return criterion.reason
@@ -713,16 +711,12 @@ def criterion_reason(rubric: str, criterion: CriterionResult, findings: Sequence
 
 
 def _with_waiver(text: str, waiver: str) -> str:
-    """The text with the waiver, which it begins with, as a sentence behind it.
-
-    Of several waivers in any order, so their length says where they end.
-    """
+    """The text with the waiver as a sentence behind it."""
     if not waiver:
         return text
-    message = text[len(waiver) :].removeprefix(" | ")
-    if not message:  # an approved change of the gate: the waiver is all that is said of it
+    if text == waiver:  # an approved change of the gate: the waiver is all that is said of it
         return f"Accepted: {end_sentence(waiver)}"
-    return f"{end_sentence(message)} Accepted: {end_sentence(waiver)}"
+    return f"{end_sentence(text)} Accepted: {end_sentence(waiver)}"
 
 
 def finding_line(finding: Finding) -> str:
