@@ -3,7 +3,7 @@ two wires.
 
 To the SDK it speaks as the CLI does (lines of JSON on stdin and stdout: initialize, hooks,
 messages, the mirrored transcript, a result); to the gateway as well (streamed requests to the
-Messages API). It knows the tool `Write` and that of the answer, and ends as the CLI does without an
+Messages API). It knows the tools `Read` and `Write` and that of the answer, and ends as the CLI does without an
 answer: after an error, a refusal, an answer that is cut, in prose, empty or given twice.
 `agent/test_quick_cli.py` holds the same conversations with this and with the CLI: they leave the
 same. A session that is kept goes on from its transcript. Whatever else a script wants of it (other
@@ -323,7 +323,8 @@ class Cli:
         answers = [call for call in calls if call["name"] == ANSWER_TOOL]
         if len(calls) > 1 and len(calls) != len(answers):
             _refuse("several calls at once")
-        results = [self.write(call) if call not in answers else self.taken(call) for call in calls]
+        carry_out = {"Read": self.read, "Write": self.write, ANSWER_TOOL: self.taken}
+        results = [carry_out[call["name"]](call) for call in calls]
         if results:
             self.messages.append({"role": "user", "content": results})
         answers = [call for call in answers if call["id"] not in self.objections]
@@ -355,7 +356,7 @@ class Cli:
 
     def describe_call(self, call: Json) -> Json:
         """A call as hooks are told of it: the path whole."""
-        if call["name"] not in ("Write", ANSWER_TOOL):
+        if call["name"] not in ("Read", "Write", ANSWER_TOOL):
             _refuse(f"the tool {call['name']}")
         tool_input = call["input"]
         if "file_path" in tool_input:
@@ -382,6 +383,16 @@ class Cli:
             "Structured output provided successfully",
             "Structured output provided successfully",
         )
+
+    def read(self, call: Json) -> Json:
+        path = self.describe_call(call)["tool_input"]["file_path"]
+        if not os.access(path, os.R_OK):
+            _refuse(f"to read what is not there: {path}")
+        with open(path, encoding="utf-8") as file:
+            content = file.read()
+        lines = [f"{number}\t{line}" for number, line in enumerate(content.splitlines(), 1)]
+        fields = {"filePath": path, "content": content}
+        return self.result(call, "\n".join(lines), {"type": "text", "file": fields})
 
     def write(self, call: Json) -> Json:
         fields, content = self.describe_call(call), call["input"]["content"]

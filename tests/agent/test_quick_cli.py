@@ -114,6 +114,7 @@ WRITES = [
         usage=costing(30),
     ),
     Turn(ToolUse("Write", {"file_path": "new/a.txt", "content": "b"})),
+    Turn(ToolUse("Read", {"file_path": "new/a.txt"})),
     Turn(Text("Done.")),
 ]
 
@@ -265,7 +266,7 @@ def test_a_turn_without_an_answer_ends_the_same(name, tmp_path, environ, quick_a
 @pytest.mark.slow
 def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
     quick, real = run_with_both(
-        tmp_path, environ, WRITES, tools=("Write",), schema=None, working=True
+        tmp_path, environ, WRITES, tools=("Read", "Write"), schema=None, working=True
     )
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
@@ -277,7 +278,7 @@ def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
 def test_a_session_that_goes_on_leaves_the_same(tmp_path, environ, quick_agents):
     write = ToolUse("Write", {"file_path": "b.txt", "content": "b"})
     steps = [*WRITES, Turn(Thinking("So?"), Text("On."), write), Turn(Text("Done again."))]
-    options = {"tools": ("Write",), "schema": None, "working": True}
+    options = {"tools": ("Read", "Write"), "schema": None, "working": True}
     quick, real = run_with_both(tmp_path, environ, steps, going_on="Go on.", **options)
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
@@ -298,7 +299,7 @@ def outcome(ending: TurnResult) -> tuple[Any, ...]:
 
 
 def test_what_it_is_not_made_for_fails_the_test(tmp_path, environ, quick_agents):
-    with answering(Turn(ToolUse("Read", {"file_path": "a"}))) as model:
-        ending, _ = hold(session_in(tmp_path, model.base_url, environ, tools=("Read",)))
+    with answering(Turn(ToolUse("Grep", {"pattern": "a"}))) as model:
+        ending, _ = hold(session_in(tmp_path, model.base_url, environ, tools=("Grep",)))
     assert ending.status == "died"
-    assert "the tool Read" in sdk_alone.refused()
+    assert "the tool Grep" in sdk_alone.refused()

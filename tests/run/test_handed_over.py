@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -62,7 +63,7 @@ def paths_of(files: Sequence[Any]) -> list[str]:
     return [f"{file.change_type} {file.path}" for file in files]
 
 
-@pytest.mark.slow
+@quick
 def test_an_agent_begins_with_the_files_of_its_context_and_its_bundle_alone_tells_the_chain(
     repo, play, tmp_path
 ):
@@ -73,20 +74,11 @@ def test_an_agent_begins_with_the_files_of_its_context_and_its_bundle_alone_tell
         assert repo.state() == await_nothing
         return second
 
-    first = Turn(
-        ToolUse("Write", {"file_path": "src/a.py", "content": "A = 1\n"}),
-        ToolUse("Write", {"file_path": "src/b.py", "content": "B = 1\n"}),
-    )
-    second = (
-        Turn(ToolUse("Read", {"file_path": "src/a.py"})),
-        Turn(
-            ToolUse("Write", {"file_path": "src/a.py", "content": "A = 2\n"}),
-            ToolUse("Write", {"file_path": "src/c.py", "content": "C = 1\n"}),
-        ),
-        says("Done."),
-    )
-    result = play(main, first, says("Written."), *second)
-    assert "A = 1" in tool_results(play.requests[3])
+    first = (writes("src/a.py", "A = 1\n")[0], *writes("src/b.py", "B = 1\n"))
+    look = Turn(ToolUse("Read", {"file_path": "src/a.py"}))
+    second = (look, writes("src/a.py", "A = 2\n")[0], *writes("src/c.py", "C = 1\n"))
+    result = play(main, *first, *second)
+    assert "A = 1" in tool_results(play.requests[4])
 
     shutil.copytree(result.bundle_dir.parents[2], tmp_path / "copied")
     shutil.rmtree(repo.path / ".vibe-artifacts")
@@ -115,7 +107,7 @@ def test_an_agent_begins_with_the_files_of_its_context_and_its_bundle_alone_tell
     assert [turn.stage for turn in read_bundle(alone).chain.turns] == ["fixer", "other"]
 
 
-@pytest.mark.slow
+@quick
 def test_an_agent_that_only_reads_hands_on_what_it_was_handed(repo, play):
     async def main() -> RunResult:
         first = await run_agent(FIXER, "Repair it.")
@@ -275,7 +267,7 @@ def test_in_a_workflow_only_what_another_run_left_is_applied(repo, play):
     assert len(finished.names) == 3
 
 
-@pytest.mark.slow
+@quick
 def test_a_secret_that_the_bundle_leaves_out_is_there_for_the_next_agent(repo, play):
     secret = f"ghp_{'a1B2c3D4e5F6' * 3}"
 
@@ -334,14 +326,21 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("path", "sentence"), HOSTILE.items())
-@quick
-def test_a_patch_of_a_bundle_writes_nothing_that_no_agent_may(repo, play, bundle, path, sentence):
-    (bundle / "turn.patch").write_bytes(section(path))
+async def refusal_of(bundle: Path) -> str:
+    """Why an agent does not go on with what the bundle left; "" if it does."""
+    try:
+        await run_agent(READER, "Look.", context=read_bundle(bundle))
+    except GateError as error:
+        return str(error)
+    return ""
 
+
+@quick
+def test_a_patch_of_a_bundle_writes_nothing_that_no_agent_may(repo, play, bundle):
     async def main() -> None:
-        with pytest.raises(UsageError, match=sentence):
-            await run_agent(READER, "Look.", context=read_bundle(bundle))
+        for path, sentence in HOSTILE.items():
+            (bundle / "turn.patch").write_bytes(section(path))
+            assert re.search(sentence, await refusal_of(bundle)), path
 
     before = repo.state()
     play(main, says("Never asked."))
@@ -349,7 +348,7 @@ def test_a_patch_of_a_bundle_writes_nothing_that_no_agent_may(repo, play, bundle
     assert not (repo.path.parent / "outside.py").exists()
 
 
-@pytest.mark.slow
+@quick
 def test_a_link_that_leads_outside_is_a_plain_file_for_the_agent(repo, play, bundle, tmp_path):
     (tmp_path / "secret.txt").write_text("TOP SECRET\n")
     link = section("src/link.txt", str(tmp_path / "secret.txt"), "120000")
@@ -366,14 +365,12 @@ def test_a_link_that_leads_outside_is_a_plain_file_for_the_agent(repo, play, bun
     assert "TOP SECRET" not in json.dumps([request.messages for request in play.requests])
 
 
-@pytest.mark.parametrize("text", [b"", b"no patch\n", b"diff --git a/x b/x\n", b"\xff\x00\n"])
 @quick
-def test_what_is_no_patch_is_refused(repo, play, bundle, text):
-    (bundle / "turn.patch").write_bytes(text)
-
+def test_what_is_no_patch_is_refused(repo, play, bundle):
     async def main() -> None:
-        with pytest.raises(GateError, match=r"git can apply|does not apply"):
-            await run_agent(READER, "Look.", context=read_bundle(bundle))
+        for text in (b"", b"no patch\n", b"diff --git a/x b/x\n", b"\xff\x00\n"):
+            (bundle / "turn.patch").write_bytes(text)
+            assert re.search("git can apply|does not apply", await refusal_of(bundle)), text
 
     play(main, says("Never asked."))
     assert play.requests == []
@@ -418,16 +415,16 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("step", CHAINS.values(), ids=CHAINS)
 @quick
-def test_a_chain_that_leads_elsewhere_or_to_itself_is_refused(repo, play, bundle, step):
+def test_a_chain_that_leads_elsewhere_or_to_itself_is_refused(repo, play, bundle):
     document = json.loads((bundle / "summary.json").read_text())
-    document["chain"] = {"stage": "fixer", "steps": [step], "files": []}
-    (bundle / "summary.json").write_text(json.dumps(document))
 
     async def main() -> None:
-        with pytest.raises(GateError, match=r"is not a (turn|patch)|open it there"):
-            await run_agent(READER, "Look.", context=read_bundle(bundle))
+        for name, step in CHAINS.items():
+            document["chain"] = {"stage": "fixer", "steps": [step], "files": []}
+            (bundle / "summary.json").write_text(json.dumps(document))
+            sentence = "is not a (turn|patch)|open it there"
+            assert re.search(sentence, await refusal_of(bundle)), name
 
     play(main, says("Never asked."))
     assert play.requests == []
