@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import vibe_gate
+from command import begun, vibe_gate
 from scripted_messages_api import Hang, MessagesRequest, Turn
 from wire import answering
-from working import FIXED, WorkingRepo, says, writes
+from working import FIXED, WorkingRepo, pid_of_agents, says, writes
 
 from vibe_gate.context.listeners import Listeners, StageStep
 from vibe_gate.context.review_request import ReviewRequest
@@ -29,8 +29,6 @@ from vibe_gate.store.bundle_location import parse_events
 from vibe_gate.store.run_result import read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
-
-ROOT = Path(__file__).parents[2]
 
 FLOW = """\
 schema = 1
@@ -190,7 +188,6 @@ def test_the_end_of_a_run_says_which_stages_were_skipped(repo):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("real_cli")
 def test_a_run_that_its_deadline_ends_cancels_what_had_not_begun(repo):
     with answering(Hang()) as model:
         run = repo.run("flow", "--deadline", "5", model=model.environ)
@@ -203,17 +200,14 @@ def test_a_run_that_its_deadline_ends_cancels_what_had_not_begun(repo):
 @pytest.mark.slow
 def test_a_killed_run_keeps_its_ready_stages_and_resumes_to_the_same_graph(repo):
     def kill() -> None:
-        running.send_signal(signal.SIGKILL)
+        os.kill(pid_of_agents(repo), signal.SIGKILL)
         running.wait()
 
     steps = writes("src/load.py", FIXED)
     with answering(seen_by(kill, steps[0])) as model:
-        environ = {**repo.environ, **model.environ, "PYTHONPATH": str(ROOT)}
-        argv = [sys.executable, "-m", "vibe_gate", "run", "flow"]
-        running = subprocess.Popen(
-            argv, cwd=repo.path, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-        running.wait(60)
+        environ = {**repo.environ, **model.environ}
+        running = begun("run", "flow", cwd=repo.path, environ=environ)
+        running.communicate(timeout=60)
     graph_lines = viz(repo)
     assert "incomplete" in graph_lines and "READY" in graph_lines and "RUNNING" not in graph_lines
     with answering(*steps, says("Told.")) as model:
@@ -242,11 +236,7 @@ def test_a_python_stage_that_waits_for_the_workspace_is_ready(repo):
 @pytest.mark.slow
 def test_watch_tells_of_stages_that_have_not_begun_and_draws_the_end(repo):
     def watch() -> None:
-        argv = [sys.executable, "-m", "vibe_gate", "viz", "--watch"]
-        environ = {**repo.environ, "PYTHONPATH": str(ROOT)}
-        watcher = subprocess.Popen(
-            argv, cwd=repo.path, env=environ, stdout=subprocess.PIPE, text=True
-        )
+        watcher = begun("viz", "--watch", cwd=repo.path, environ=repo.environ)
         watchers.append(watcher)
         lines.extend(iter(watcher.stdout.readline, "review-checks: DONE\n"))
 

@@ -97,7 +97,6 @@ def test_from_its_cassette_a_run_is_the_same_whatever_happened_to_files_and_defi
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("real_cli")
 def test_live_the_agents_work_again_and_what_they_do_otherwise_is_shown(repo):
     worse = writes("src/load.py", WORSE.format(1))
     with answering(*worse, *writes("src/load.py", FIXED)) as model:

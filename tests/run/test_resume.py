@@ -5,19 +5,17 @@ are paid once.
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sdk_alone
-from command import CommandResult, run_unforked, vibe_gate
+from command import CommandResult, begun, vibe_gate
 from test_workflows import FIX
 from wire import answering
-from working import FIXED, WORSE, WorkingRepo, says, writes
+from working import FIXED, WORSE, WorkingRepo, pid_of_agents, says, writes
 
 from vibe_gate.domain.begun_run import BegunRun, resume_request
 from vibe_gate.domain.bundles import RunEntry
@@ -37,8 +35,6 @@ async def steps(wf):
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
-ROOT = Path(__file__).parents[2]
-
 SCRIPTS = {
     "fix": [writes("src/load.py", WORSE.format(1)), writes("src/load.py", FIXED)],
     "three": [(says("Look here: sk-ant-api03-a-secret-0123456789abcdefghij"),), writes("src/load.py", FIXED),
@@ -57,18 +53,14 @@ def kill_at(at: int, repo: WorkingRepo, workflow: str) -> None:
     steps = [step for turn in SCRIPTS[workflow] for step in turn]
 
     def kill(request: Any) -> Any:
-        running.send_signal(signal.SIGKILL)
+        os.kill(pid_of_agents(repo), signal.SIGKILL)
         running.wait()
         return steps[at - 1](request) if callable(steps[at - 1]) else steps[at - 1]
 
     with answering(*steps[: at - 1], kill) as model:
-        path = f"{ROOT}:{sdk_alone.SITE}"  # so that its agent is the quick one
-        environ = {**repo.environ, **model.environ, "PYTHONPATH": path}
-        argv = [sys.executable, "-m", "vibe_gate", "run", workflow]
-        running = subprocess.Popen(
-            argv, cwd=repo.path, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-        running.wait(60)
+        environ = {**repo.environ, **model.environ}
+        running = begun("run", workflow, cwd=repo.path, environ=environ)
+        running.communicate(timeout=60)
     assert running.returncode == -signal.SIGKILL
 
 
@@ -121,9 +113,7 @@ def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, points
 @pytest.mark.slow
 def test_who_resumes_a_run_that_lives_is_told_its_process(repo):
     def resumed_meanwhile(request: Any) -> Any:
-        tried.append(
-            run_unforked("resume", cwd=repo.path, environ={**environ, "PYTHONPATH": str(ROOT)})
-        )
+        tried.append(vibe_gate("resume", cwd=repo.path, environ=environ))
         return says("Done.")
 
     tried: list[CommandResult] = []

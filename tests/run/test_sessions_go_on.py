@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-import sdk_alone
-from command import CommandResult, vibe_gate
+from command import CommandResult, begun, vibe_gate
 from scripted_messages_api import Hang, ToolUse, Turn
 from wire import answering
-from working import WorkingRepo, says
+from working import WorkingRepo, pid_of_agents, says
 
 from vibe_gate.domain.environment import read_environment
 from vibe_gate.git import open_repository
@@ -226,14 +224,13 @@ def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_firs
     with answering(*turn(1), Hang()) as model:
         assert repo.run("--agent", "fixer", "--prompt", "Begin.", model=model.environ).code == 0
         environ = {**repo.environ, **model.environ}
-        with begun(repo, environ, "Go on.") as first:
+        with begun("sessions", "continue", "Go on.", cwd=repo.path, environ=environ) as first:
             until(lambda: len(model.script.requests) == 3)
             second = repo.sessions("continue", "I, too.", model=model)
-            assert (
-                second.code == 3 and f"in use by process {first.pid}" in second.out.splitlines()[0]
-            )
-            first.send_signal(signal.SIGINT)
-            first.wait(60)
+            told_pid = re.search(r"in use by process (\d+)", second.out.splitlines()[0])
+            assert second.code == 3
+            os.kill(int(told_pid[1]), signal.SIGINT)
+            first.communicate(timeout=60)
             ended_run = max(
                 path.parent.name for path in repo.path.glob(".vibe-artifacts/*/*/summary.json")
             )
@@ -248,10 +245,10 @@ def test_a_turn_that_was_killed_is_begun_again_in_its_session_from_the_last_fini
     with answering(*turn(1), turn(2)[0], Hang(), *turn(3), *turn(4)) as model:
         assert repo.run("--agent", "fixer", "--prompt", "Begin.", model=model.environ).code == 0
         environ = {**repo.environ, **model.environ}
-        with begun(repo, environ, "Be killed.") as first:
+        with begun("sessions", "continue", "Be killed.", cwd=repo.path, environ=environ) as first:
             until(lambda: len(model.script.requests) == 4)
-            os.kill(first.pid, signal.SIGKILL)
-            first.wait(60)
+            os.kill(pid_of_agents(repo), signal.SIGKILL)
+            first.communicate(timeout=60)
         stored = next((repo.path / ".vibe-artifacts/sessions").glob("*/messages.jsonl"))
         assert "Be killed." in stored.read_text()
         with stored.open("ab") as file:
@@ -272,14 +269,6 @@ def test_a_turn_that_was_killed_is_begun_again_in_its_session_from_the_last_fini
         request_text.count("Be killed.") == 1
         and "Wrote 1." in request_text
         and "n2.txt" not in request_text
-    )
-
-
-def begun(repo: Talk, environ, prompt: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "vibe_gate", "sessions", "continue", prompt]
-    environ = {**environ, "PYTHONPATH": str(sdk_alone.SITE)}  # so that the CLI is that on PATH
-    return subprocess.Popen(
-        command, cwd=repo.path, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
 
 

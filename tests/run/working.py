@@ -66,6 +66,13 @@ class WorkingRepo(Repo):
         return (self.git("rev-parse", "HEAD"), self.git("for-each-ref"), index, files, texts)
 
 
+def pid_of_agents(repo: Repo) -> int:
+    """The process of ours whose agent was the last one to begin."""
+    locks = repo.path.glob(".vibe-artifacts/sessions/*/.lock")
+    newest_lock = max(locks, key=lambda lock: lock.stat().st_mtime_ns)
+    return int(newest_lock.read_text())
+
+
 def writes(path: str, content: str, last_message: str = "Done.") -> tuple[StepOrFunction, ...]:
     """An agent that writes one file, wherever it works, and ends."""
     return (Turn(ToolUse("Write", {"file_path": path, "content": content})), says(last_message))
