@@ -174,6 +174,12 @@ def test_without_vibe_gate_its_version_is_fetched(tmp_path, gated):
     assert run_hook(gated, "stop", folder).stdout == expected
 
 
+@pytest.mark.parametrize("script", ["stop", "guard", "capture"])
+def test_without_vibe_gate_on_the_machine_nothing_is_said_and_nothing_held(gated, script):
+    result = run_hook(gated, script)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 def test_a_program_that_the_project_brings_along_is_not_started(tmp_path, gated):
     project_bin = put_program(gated / "bin", "echo decoy")
     (tmp_path / "link").symlink_to(project_bin)
@@ -273,12 +279,3 @@ def test_a_person_who_wants_no_review_of_turns_is_obeyed_by_the_plugins_hook(hom
     search_path = f"{forked.programs()}:{os.environ['PATH']}"
     messages = claude(gated, home, turns, sources="user,project,local", PATH=search_path)
     assert messages[-1]["result"] == "done"
-
-
-@pytest.mark.slow
-def test_without_vibe_gate_on_the_machine_the_session_goes_on(home, gated):
-    path = str(gated / "b.py")
-    turns = calls(ToolUse("Write", {"file_path": path, "content": SECRET}))
-    messages = claude(gated, home, turns, sources="user,project,local", PATH="/usr/bin:/bin")
-    assert messages[-1]["result"] == "done"
-    assert captured_kinds(gated) == []

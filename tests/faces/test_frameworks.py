@@ -385,7 +385,7 @@ def test_an_agents_commit_starts_python_once_and_is_recorded_as_an_agents(reposi
     assert "CLAUDECODE" in result.text
 
 
-@pytest.mark.parametrize("repository", ["pre-commit", "prek"], indirect=True)
+@pytest.mark.parametrize("repository", ["prek"], indirect=True)
 def test_what_git_makes_by_itself_starts_no_python_under_a_framework_and_is_recorded_later(
     repository,
 ):

@@ -413,19 +413,20 @@ def test_before_the_first_commit(bench: Bench, holds: Holds) -> None:
 @pytest.mark.slow
 def test_a_huge_untracked_file_is_never_held_whole(seeded: Bench, tmp_path: Path) -> None:
     with (seeded.root / "huge").open("wb") as out:
-        out.truncate(100 << 20)
+        out.truncate(64 << 20)
     seeded.write("huge2", b"x" * (9 << 20))
     with seeded.open() as repository:
+        Path("/proc/self/clear_refs").write_text("5")  # forgets what other tests held
         before = _peak()
         tree = repository.tree(repository.snapshot())
-        assert _peak() - before < 60 << 20
+        assert _peak() - before < 40 << 20
         assert repository.git_dir == seeded.root / ".git"
         entry = tree.entry(b"huge")
         assert entry is not None
         assert entry.id == seeded.git("hash-object", "huge")
         assert tree.read("huge2") == b"x" * (9 << 20)
         repository.export(tree.id, tmp_path / "export")
-        assert (tmp_path / "export/huge").stat().st_size == 100 << 20
+        assert (tmp_path / "export/huge").stat().st_size == 64 << 20
 
 
 def _peak() -> int:
