@@ -17,6 +17,10 @@ from typing import Any
 
 from openapi_core import Config, OpenAPI
 from openapi_core.testing import MockRequest, MockResponse
+from openapi_core.validation.request import (
+    V30RequestBodyValidator,
+    V30RequestParametersValidator,
+)
 
 Json = Any
 
@@ -158,6 +162,8 @@ class Description:
         takes long.
         """
         self._api = OpenAPI.from_dict(spec, config=Config(spec_validator_cls=None))
+        self._parameters = V30RequestParametersValidator(self._api.spec)
+        self._bodies = V30RequestBodyValidator(self._api.spec)
         self._paths = [
             (_expression(path), path, methods) for path, methods in spec["paths"].items()
         ]
@@ -175,11 +181,32 @@ class Description:
         self, operation: Operation, path: str, query: Mapping[str, str], body: bytes
     ) -> list[str]:
         """What is wrong with a request, in sentences."""
-        looked_at = (operation.method, path, *sorted(query.items()), body)
+        flaws = self._flaws_of_parameters(operation, path, query)
+        looked_at = (operation.method, operation.path, body)
+        if looked_at in self._right:
+            return flaws
+        request = self._request(operation, path, query, body)
+        flaws_of_body = [_reason(error) for error in self._bodies.iter_errors(request)]
+        described = operation.described.get("requestBody")
+        if body and described is None:
+            flaws_of_body.append("a body where none is described")
+        elif body and not flaws_of_body:
+            schema = self._resolved(described)["content"]["application/json"]["schema"]
+            flaws_of_body += [
+                f"unknown field {place}" for place in self._unknown(json.loads(body), [schema], "")
+            ]
+        if not flaws_of_body:
+            self._right.add(looked_at)
+        return flaws + flaws_of_body
+
+    def _flaws_of_parameters(
+        self, operation: Operation, path: str, query: Mapping[str, str]
+    ) -> list[str]:
+        looked_at = (operation.method, path, *sorted(query.items()))
         if looked_at in self._right:
             return []
-        request = self._request(operation, path, query, body)
-        flaws = [_reason(error) for error in self._api.iter_request_errors(request)]
+        request = self._request(operation, path, query, b"")
+        flaws = [_reason(error) for error in self._parameters.iter_errors(request)]
         parameter_names = {
             self._resolved(parameter)["name"]
             for parameter in operation.described.get("parameters", [])
@@ -187,14 +214,6 @@ class Description:
         flaws += [
             f"unknown query parameter {name}" for name in query if name not in parameter_names
         ]
-        described = operation.described.get("requestBody")
-        if body and described is None:
-            flaws.append("a body where none is described")
-        elif body and not flaws:
-            schema = self._resolved(described)["content"]["application/json"]["schema"]
-            flaws += [
-                f"unknown field {place}" for place in self._unknown(json.loads(body), [schema], "")
-            ]
         if not flaws:
             self._right.add(looked_at)
         return flaws

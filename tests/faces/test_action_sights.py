@@ -112,10 +112,19 @@ NOW_MS = int((datetime.now(UTC) - datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)).tot
 SECRET_PLAN = "rename it, because project Bluebird waits for it"
 
 
-@pytest.mark.parametrize("artifact", ["none", "summary", "full"])
-@pytest.mark.parametrize("visibility", ["private", "public", "unknown"])
+@pytest.mark.parametrize(
+    ("visibility", "artifact"),
+    [
+        ("public", "none"),
+        ("public", "summary"),
+        ("public", "full"),
+        ("private", "none"),
+        ("private", "full"),
+        ("unknown", "full"),
+    ],
+)
 def test_what_agents_changed_is_posted_whatever_is_uploaded_unless_a_model_was_shown_a_private_prompt(
-    tmp_path, environ, github, artifact, visibility
+    tmp_path, environ, github, visibility, artifact
 ):
     is_private = visibility == "private"
     project = make_project(tmp_path, environ, github, ASKED)
