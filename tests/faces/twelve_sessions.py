@@ -4,7 +4,7 @@ repository of its own.
     python tests/faces/twelve_sessions.py DIR     builds them below DIR, and prints how to judge each
 
 What a reader in the model's seat answers about them is not part of any test; what the check
-`tests-ran` says is.
+`tests-ran` says of five of them is.
 """
 
 from __future__ import annotations
