@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import forked
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering
 
@@ -66,6 +67,23 @@ def claude(
         )
     assert process.returncode == 0, process.stderr + process.stdout[-2000:]
     return [json.loads(line) for line in process.stdout.splitlines()]
+
+
+def fork_stop_hook(folder: Path) -> None:
+    """Have Claude Code's settings there start the stop hook as a fork. An interpreter of its own
+    loads for two seconds until it asks a judge.
+    """
+    settings = folder / ".claude" / "settings.local.json"
+    document = json.loads(settings.read_text())
+    (hook,) = (
+        hook
+        for group in document["hooks"]["Stop"]
+        for hook in group["hooks"]
+        if hook["args"][2].endswith("stop.py")
+    )
+    hook["command"] = str(forked.programs() / "hook-script")
+    hook["args"] = hook["args"][2:]
+    settings.write_text(json.dumps(document))
 
 
 def cli_environ(home: Path) -> dict[str, str]:

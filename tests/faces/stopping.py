@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import forked
 from command import hook_script, vibe_gate
 from program import repository
 from repos import Repo
@@ -46,23 +45,6 @@ judge = "always"
 judge = "always"
 """
 """A gate that judges at each place and names a store of the team; `review`: of the stop hook."""
-
-
-def fork_stop_hook(folder: Path) -> None:
-    """Have Claude Code's settings there start the stop hook as a fork. An interpreter of its own
-    loads for two seconds until it asks a judge.
-    """
-    settings = folder / ".claude" / "settings.local.json"
-    document = json.loads(settings.read_text())
-    (hook,) = (
-        hook
-        for group in document["hooks"]["Stop"]
-        for hook in group["hooks"]
-        if hook["args"][2].endswith("stop.py")
-    )
-    hook["command"] = str(forked.programs() / "hook-script")
-    hook["args"] = hook["args"][2:]
-    settings.write_text(json.dumps(document))
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from answers import passes
-from claude_cli import calls, claude
+from claude_cli import calls, claude, fork_stop_hook
 from command import vibe_gate
 from hooked import JUDGED
 from program import git, repository
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn
-from stopping import CLEAN, SECRET, fork_stop_hook
+from stopping import CLEAN, SECRET
 from wire import answer, answering
 
 pytestmark = pytest.mark.slow

@@ -11,12 +11,12 @@ from typing import Any
 import forked
 import pytest
 from answers import answers, fails
-from claude_cli import claude
+from claude_cli import claude, fork_stop_hook
 from command import CommandResult, vibe_gate
 from hooked import JUDGED
 from program import git, repository
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn
-from stopping import SECRET, HookedAgentSession, fork_stop_hook, start_session
+from stopping import SECRET, HookedAgentSession, start_session
 from wire import Model, answer, answering
 
 pytestmark = pytest.mark.slow

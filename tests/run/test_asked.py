@@ -82,6 +82,7 @@ def nothing_of_it(*texts: str) -> bool:
 
 
 @pytest.mark.slow  # the CLI itself makes the change
+@pytest.mark.usefixtures("quick_agents")
 def test_what_a_session_does_besides_what_it_was_asked_fails_and_the_prompt_stays_here(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

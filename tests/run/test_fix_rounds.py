@@ -109,46 +109,35 @@ def test_a_gate_without_a_test_command_is_told_to_the_fixer(repo):
 
 
 @pytest.mark.usefixtures("real_cli")  # a tool that our process serves
-def test_the_fixer_runs_the_gates_own_test_command_behind_the_wall(tmp_path, environ):
+def test_the_fixer_runs_the_gates_own_command_behind_the_wall_and_the_test_of_a_finding_unwritten(
+    tmp_path, environ
+):
     rule = '[counterexample]\ncommand = ["python3", "{file}"]\nfile = "test_shown.py"\n'
     repo = gated(tmp_path / "repo", environ, gate=GATE + rule)
     repo.write("check.py", "print('seen', open('src/load.py').read().count('with open'))\n")
     repo.write("@check.py", "import sys\nprint('named', sys.argv[0])\n")
     repo.write("src/load.py", SWALLOWS)
 
-    write, _ = writes("src/load.py", CLOSES)
-    calls = (runs_test("../outside.py"), write, runs_test("check.py"), runs_test("@check.py"))
-    turn = (*calls, says("Done."))
-    with fixing(repo, FIRST, *turn, PASSES) as (repair, model):
-        request_texts = [request.all_text for request in model.script.requests]
-    assert repair.code == 0, repair.out + repair.err
-    assert "runs `python3 '{file}'` on it" in request_texts[1]
-    assert "There is no file ../outside.py in the working directory." in request_texts[2]
-    assert "exit code 0" in request_texts[4]
-    assert "seen 1" in request_texts[4]
-    assert "named ./@check.py" in request_texts[5]
-
-
-@pytest.mark.usefixtures("real_cli")  # a tool that our process serves
-def test_the_fixer_runs_the_test_that_a_finding_brings_without_writing_it(tmp_path, environ):
-    rule = '[counterexample]\ncommand = ["python3", "{file}"]\nfile = "test_shown.py"\n'
-    repo = gated(tmp_path / "repo", environ, gate=GATE + rule)
-    repo.write("src/load.py", SWALLOWS)
     test = "assert 'pass' not in open('src/load.py').read(), 'it passes'\n"
-    write, _ = writes("src/load.py", CLOSES)
     first = answers(fails() | {"test": test, "obligation": []}, answer_to(OTHER))
-    turn = (runs_test("test_shown.py"), write, runs_test("test_shown.py"), says("Done."))
+    write, _ = writes("src/load.py", CLOSES)
+    paths = ("../outside.py", "test_shown.py", "check.py", "@check.py", "test_shown.py")
+    outside, fails_first, check, named, passes_then = map(runs_test, paths)
+    turn = (outside, fails_first, write, check, named, passes_then, says("Done."))
     with fixing(repo, first, *turn, PASSES) as (repair, model):
         request_texts = [request.all_text for request in model.script.requests]
     assert repair.code == 0, repair.out + repair.err
-    assert (
-        "this test fails; it ran as test_shown.py, which is not among the files:"
-        in request_texts[1]
-    )
-    assert "the end of what it printed:" in request_texts[1]
-    assert "|       AssertionError: it passes" in request_texts[1]
-    assert "exit code 1" in request_texts[2]
-    assert "exit code 0" in request_texts[4]
+    brief, after_outside, after_fail, _, after_check, after_named, after_pass = request_texts[1:8]
+    assert "runs `python3 '{file}'` on it" in brief
+    assert "this test fails; it ran as test_shown.py, which is not among the files:" in brief
+    assert "the end of what it printed:" in brief
+    assert "|       AssertionError: it passes" in brief
+    assert "There is no file ../outside.py in the working directory." in after_outside
+    assert "exit code 1" in after_fail
+    assert after_check.count("exit code 0") == 1
+    assert "seen 1" in after_check
+    assert "named ./@check.py" in after_named
+    assert after_pass.count("exit code 0") == 3
     (patch,) = repo.path.glob(".vibe-artifacts/*/*/made.patch")
     assert "test_shown.py" not in patch.read_text()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from answers import answer_to, answers
-from claude_cli import claude
+from claude_cli import claude, fork_stop_hook
 from command import vibe_gate
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
@@ -177,9 +177,11 @@ def installed(tmp_path: Path, environ: dict[str, str]) -> Repo:
     repo.git("fetch", "-q", "origin")
     installation = vibe_gate("install", "claude", "--stop", cwd=repo.path, environ=environ)
     assert installation.code == 0, installation.err
+    fork_stop_hook(repo.path)
     return repo
 
 
+@walks
 def test_an_agent_that_claims_what_it_did_not_do_is_held_and_corrects_its_words(
     installed, tmp_path, environ
 ):
@@ -192,7 +194,7 @@ def test_an_agent_that_claims_what_it_did_not_do_is_held_and_corrects_its_words(
         Turn(Text("I did not run the tests.")),
         Turn(ToolUse("StructuredOutput", answers(answer_to("claims-hold")))),
     ]
-    messages = claude(installed.path, tmp_path / "home", turns)
+    messages = claude(installed.path, tmp_path / "home", turns, PATH=environ["PATH"])
     texts = json.dumps(messages)
     assert stop_words.RUN_OR_CORRECT in texts
     assert messages[-1]["result"] == "I did not run the tests."
