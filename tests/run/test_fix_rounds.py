@@ -122,8 +122,8 @@ def test_the_fixer_runs_the_gates_own_command_behind_the_wall_and_the_test_of_a_
     first = answers(fails() | {"test": test, "obligation": []}, answer_to(OTHER))
     write, _ = writes("src/load.py", CLOSES)
     paths = ("../outside.py", "test_shown.py", "check.py", "@check.py", "test_shown.py")
-    outside, fails_first, check, named, passes_then = map(runs_test, paths)
-    turn = (outside, fails_first, write, check, named, passes_then, says("Done."))
+    outside, fails_first, check, odd_check, passes_then = map(runs_test, paths)
+    turn = (outside, fails_first, write, check, odd_check, passes_then, says("Done."))
     with fixing(repo, first, *turn, PASSES) as (repair, model):
         request_texts = [request.all_text for request in model.script.requests]
     assert repair.code == 0, repair.out + repair.err
