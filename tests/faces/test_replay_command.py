@@ -34,7 +34,7 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(
         history.repo.git("config", "user.name", "Ada")
         history.repo.git("config", "user.email", "ada@example.org")
         assert vibe_gate("label", finding, "wrong", **call).code == 0
-        result = vibe_gate("replay", "--since", "1d", **call)
+        result = vibe_gate("replay", "--since", "1d", "--jobs", "1", **call)
         sentence = "Replaying 2 runs: at most $1.00 (--max-cost-usd), nothing for known answers.\n"
         assert (result.code, result.err) == (0, sentence)
         head, row, finding_line, blocked, labelled = result.out.splitlines()
@@ -53,7 +53,7 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(
         requests_before = len(history.requests)
         narrowed = vibe_gate("replay", "--json", "--rubric", "quality", runs[0].run_id, **call).json
         assert [row["recorded"] for row in narrowed["runs"]] == [False]
-        second = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", **call).json
+        second = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", "--jobs", "1", **call).json
         assert [row["recorded"] for row in second["runs"]] == [True, True]
         assert second["totals"]["gone_wrong"] == 1
         assert len(history.requests) == requests_before
@@ -105,7 +105,7 @@ def test_shards_are_the_whole_and_their_archives_give_one_table(tmp_path, enviro
     for number, place in enumerate(machines[:2], 1):
         call = {"cwd": place, "environ": history.environ}
         document = vibe_gate(
-            "replay", "--since", "1d", "--shard", f"{number}/2", "--json", **call
+            "replay", "--since", "1d", "--shard", f"{number}/2", "--jobs", "1", "--json", **call
         ).json
         parts.append({row["run_id"] for row in document["runs"]})
         vibe_gate("bundles", "export", "--all", "-o", str(tmp_path / f"{number}.tar.xz"), **call)

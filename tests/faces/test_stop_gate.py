@@ -70,16 +70,15 @@ def test_with_unchanged_files_the_agent_stops_and_the_person_is_told_what_fails(
     assert session.stop().document == {}
 
 
-@pytest.mark.timeout(400)
-def test_an_agent_that_repairs_nothing_in_forty_stops_is_held_three_times(session):
+def test_an_agent_that_repairs_nothing_in_eight_stops_is_held_three_times(session):
     answers = []
-    for number in range(40):
+    for number in range(8):
         session.write("b.py", SECRET * (number + 1))
         answers.append(session.stop(after_block=number > 0))
-    assert [answer.holds for answer in answers] == [True] * 3 + [False] * 37
+    assert [answer.holds for answer in answers] == [True] * 3 + [False] * 5
     assert all("after 3 rounds" in answer.message for answer in answers[3:])
     session.prompt()
-    session.write("b.py", SECRET * 50)
+    session.write("b.py", SECRET * 9)
     assert session.stop().holds
 
 
@@ -371,7 +370,9 @@ JUDGED = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "clear"\nkind = "judge"\n
     [ApiError(500), DropConnection(), Turn(Text("I would rather not"))],
     ids=["down", "cut off", "no answer"],
 )
-def test_a_model_that_gives_no_answer_holds_nobody_and_the_person_is_told(session, step):
+def test_a_model_that_gives_no_answer_holds_nobody_and_the_person_is_told(
+    session, quick_agents, step
+):
     rule = '[hooks.stop]\nreview = "judge"\ndeadline_s = 8\n'
     with_gate(session, GATE + rule, safe=JUDGED)
     session.write("b.py", CLEAN)
