@@ -75,8 +75,8 @@ def make_blocking_judge(wrong: str) -> Callable[[MessagesRequest], Step]:
 def test_clean_and_defective_cases_are_measured_from_their_cassettes(repo: Repo) -> None:
     """Cases of a kind are the same change, so one recording serves them all."""
     kinds = {
-        "clean": (5, "pass", GOOD.replace("path", "name"), PASSES),
-        "found": (3, "fail", SWALLOWS, FAILS),
+        "clean": (2, "pass", GOOD.replace("path", "name"), PASSES),
+        "found": (2, "fail", SWALLOWS, FAILS),
     }
     kinds |= {"blocked": (1, "pass", SWALLOWS.replace("pass", "return ''"), FAILS)}
     kinds |= {"missed": (1, "fail", SWALLOWS.replace("OSError", "KeyError"), PASSES)}
@@ -96,14 +96,14 @@ def test_clean_and_defective_cases_are_measured_from_their_cassettes(repo: Repo)
     first, *rows, last = calibration.out.splitlines()
     assert (calibration.code, first) == (
         0,
-        "quality · claude-sonnet-5 · 10 cases · rubric 69ed0740",
+        "quality · claude-sonnet-5 · 6 cases · rubric 69ed0740",
     )
-    assert "    false blocks            1 of 6   16.7%   0.4% to 64.1%" in rows
+    assert "    false blocks            1 of 3   33.3%   0.8% to 90.6%" in rows
     assert last == "  written: .vibe-gate/baseline/quality.toml"
     counts = tomllib.loads((repo.path / BASELINE).read_text())["criterion"][0]
     assert counts == {
-        "id": CRITERION, "clean": 6, "clean_blocked": 1, "defective": 4, "found": 3, "abstained": 0, "flips": 0,
-        "repeats": 1, "agreement": 0.5833,
+        "id": CRITERION, "clean": 3, "clean_blocked": 1, "defective": 3, "found": 2, "abstained": 0, "flips": 0,
+        "repeats": 1, "agreement": 0.3333,
     }  # fmt: skip
 
 

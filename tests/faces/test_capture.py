@@ -220,11 +220,11 @@ def test_of_parallel_calls_with_a_folding_in_the_middle_nothing_is_lost_or_torn(
             )
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(call, range(80)))
+        list(pool.map(call, range(40)))
     captures.fold_captures(open_state(repo / ".git"), shelf, Redactor({}), datetime.now(UTC))
     (messages,) = store.glob("*/events.jsonl")
     kept_events = [json.loads(line)["data"] for line in messages.read_text().splitlines()]
-    assert sorted(kept_event["number"] for kept_event in kept_events) == list(range(80))
+    assert sorted(kept_event["number"] for kept_event in kept_events) == list(range(40))
     assert all(
         len(kept_event["text"]) == sizes[kept_event["number"] % 4] for kept_event in kept_events
     )

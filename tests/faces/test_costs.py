@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from faces.forked_pytest import run_forked
 
 pytest_plugins = ["pytester"]
 
@@ -53,9 +54,8 @@ claude-haiku-5           0 of 1      4   4,000      0.1000      0.1000
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
 def test_tests_and_models_are_listed_with_what_they_used(pytester, workers):
     pytester.makepyfile(test_suite=SUITE)
-    result = (pytester.runpytest_subprocess if workers else pytester.runpytest_inprocess)(
-        "-q", "-p", "no:asyncio", *workers
-    )
+    options = ("-q", "-p", "no:asyncio", *workers)
+    result = run_forked(pytester, *options) if workers else pytester.runpytest_inprocess(*options)
     result.assert_outcomes(passed=3, failed=1, skipped=1)
     assert [line for line in TABLES.strip().splitlines() if line not in result.outlines] == []
     assert not [line for line in result.outlines if "test_checked" in line], (
