@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from command import run_unforked, vibe_gate
+from command import vibe_gate
 from scripted_messages_api import ToolUse, Turn
 from wire import answering
 from working import FIXED, WorkingRepo, writes
@@ -94,8 +94,9 @@ def test_what_hooks_did_not_see_is_said_and_can_be_demanded(repo):
 def test_who_kills_the_gate_is_looked_at_when_the_run_is_resumed(repo):
     kill = "echo ERROR; kill -9 $(sed -n 's/^PPid:\\t*//p' /proc/$PPID/status)"
     with answering(Turn(ToolUse("Bash", {"command": kill}))) as model:
-        environ = {**repo.environ, **model.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        assert run_unforked("run", "well", cwd=repo.path, environ=environ).code == -signal.SIGKILL
+        environ = {**repo.environ, **model.environ}
+        killed = vibe_gate("run", "well", cwd=repo.path, environ=environ)
+        assert killed.code == -signal.SIGKILL
     with answering(*writes("src/load.py", FIXED)) as model:
         resumption = vibe_gate(
             "resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ}
