@@ -50,6 +50,7 @@ sys.path += [str(ROOT / "tests"), str(ROOT / "bench")]
 import sdk_alone  # noqa: E402
 from _public_cases import Case, Quote, Skipped, bugs, differences, git, repository  # noqa: E402
 from clean_environ import clean_environ  # noqa: E402
+from command import vibe_gate  # noqa: E402
 from scripted_messages_api import ScriptedMessagesApi, ToolUse, Turn  # noqa: E402
 
 WORK = ROOT / "bench" / ".work" / "ground_truth"
@@ -214,20 +215,8 @@ def reviewed(api: ScriptedMessagesApi, case: Case, environment: Path, work: Path
         "ANTHROPIC_BASE_URL": script.base_url,
         "ANTHROPIC_API_KEY": "sk-ant-api03-scripted",
     }
-    argv = [
-        sys.executable,
-        "-m",
-        "vibe_gate",
-        "review",
-        "--commit",
-        "HEAD",
-        "--json",
-        "--deadline",
-        "300",
-    ]
-    done = subprocess.run(
-        argv, cwd=place / "first", env=environ, capture_output=True, text=True, check=False
-    )
+    argv = ("review", "--commit", "HEAD", "--json", "--deadline", "300")
+    done = vibe_gate(*argv, cwd=place / "first", environ=environ, timeout=400)
     if done.returncode not in (0, 1, 2, 3) or not done.stdout.startswith("{"):
         raise SystemExit(
             f"{case.name} ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-2000:]}"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from repos import Repo
 
+from bench import ground_truth
 from bench._public_cases import Case, bugs, differences, only, repository, said
 from vibe_gate.sandbox import wall_lack
-
-BENCH = Path(__file__).parents[1] / "bench"
 
 FIXED = 'def first(items, count):\n    """The first `count` items."""\n    return items[:count]\n'
 BUGGY = FIXED.replace("[:count]", "[:count - 1]")
@@ -110,7 +108,9 @@ def test_of_a_traceback_the_error_is_compared_and_of_a_warning_nothing() -> None
 
 @pytest.mark.slow  # three reviews and a dozen runs of real tests
 @pytest.mark.skipif(sys.platform != "linux" or bool(wall_lack()), reason="this system has no wall")
-def test_the_kit_reviews_a_bug_and_its_fix(public, tmp_path: Path) -> None:
+def test_the_kit_reviews_a_bug_and_its_fix(
+    public, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     collection, _, project = public
     python = Path(sys.base_prefix, "bin", "python3")
     (tmp_path / "env" / "bin").mkdir(parents=True)
@@ -124,18 +124,10 @@ def test_the_kit_reviews_a_bug_and_its_fix(public, tmp_path: Path) -> None:
         str(project),
         str(tmp_path / "env"),
     ]
-    argv = [
-        sys.executable,
-        str(BENCH / "ground_truth.py"),
-        *options,
-        "--work",
-        str(tmp_path / "work"),
-    ]
-    process = subprocess.run(argv, capture_output=True, text=True)
-    results = {
-        row["kind"]: row
-        for row in json.loads((tmp_path / "work" / "results.json").read_text())["seen"]
-    }
-    assert (results["bug"]["status"], results["bug"]["code"]) == ("proven", 1), process.stdout
+    work = tmp_path / "work"
+    is_met = ground_truth.main([*options, "--work", str(work)]) == 0
+    results = {row["kind"]: row for row in json.loads((work / "results.json").read_text())["seen"]}
+    printed = capsys.readouterr().out
+    assert (results["bug"]["status"], results["bug"]["code"]) == ("proven", 1), printed
     assert (results["fix"]["status"], results["fix"]["outcome"]) == ("void", "abstain")
-    assert process.returncode == 0, process.stdout
+    assert is_met, printed
