@@ -80,7 +80,7 @@ _SCRIPT = "--script"
 _MODULE = "--module"
 """The same, for a module: `python -P -m MODULE`."""
 
-MOST_COMMANDS = 50
+MOST_COMMANDS = 200
 """Of one process: its memory is bounded."""
 
 ANSWERS = range(6)
