@@ -17,7 +17,7 @@ from program import repository
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]  # of judges
 
 AGENTS = {"one": "worktree-one", "two": "two"}
 """By the name of the worktree, its branch."""
@@ -60,7 +60,8 @@ def work(main: Hooked, name: str, home: Path) -> None:
         answer(PASSES),
         Turn(Text("done")),
     ]
-    messages = claude(place, home, turns, prompt=f"Write {name}.", options=options, **main.more)
+    variables = {**main.more, "PATH": main.environ["PATH"]}
+    messages = claude(place, home, turns, prompt=f"Write {name}.", options=options, **variables)
     assert messages[-1]["result"] == "done"
 
 
