@@ -14,6 +14,7 @@ stop hook, whole processes by wall clock, its median by kind of turn.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faces"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -38,6 +40,9 @@ EDITS = 25
 COMMITS = 8
 HELD_EVERY = 5
 """Of the turns with edits, which one begins with something that fails."""
+
+FORK = PROGRAMS / "hook-script"
+"""What tests have start a hook: a fork, not an interpreter of its own."""
 
 STORE_KEY = "a key of a team that exists in this bench alone"
 
@@ -55,6 +60,27 @@ kind = "check"
 check = "no-secrets"
 must = true
 """
+
+
+class TimedSession(HookedAgentSession):
+    """Its hooks are whole processes, as the agent's settings start them."""
+
+    def hook(self, script: str, event: dict[str, Any]) -> str:
+        document = {"session_id": self.session, "cwd": str(self.root), **event}
+        command = self.command(script)
+        if FORK.exists():
+            command = [str(FORK), *command[3:]]
+        process = subprocess.run(
+            command,
+            cwd=self.root,
+            env=self.environ,
+            input=json.dumps(document),
+            capture_output=True,
+            text=True,
+        )
+        if process.returncode != 0 or process.stderr:
+            raise SystemExit(f"{script}.py ended with {process.returncode}: {process.stderr}")
+        return process.stdout
 
 
 @dataclass
@@ -118,7 +144,7 @@ class Day:
         self.succeed("git", "checkout", "-q", "-b", "feature")
         self.succeed("vibe-gate", "install", "git")
         self.succeed("vibe-gate", "install", "claude", "--stop")
-        session = HookedAgentSession(self.root, self.environ)
+        session = TimedSession(self.root, self.environ)
         session.prompt()
         return session
 
