@@ -209,6 +209,7 @@ def test_what_a_page_says_to_type_works(page, place, tmp_path, environ, quick_ag
             **environ,
             "PATH": path,
             "BROWSER": "true",
+            "PYTEST_ADDOPTS": "-p no:hypothesispytest",  # a fifth of a start
             **(model.environ if place in ("agents", "suite") else {}),
         }
         for block in commands:
