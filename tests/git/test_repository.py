@@ -451,9 +451,18 @@ def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
     clone.commit("use", b="b")
     upstream_bases += bases()
     clone.git("remote", "set-head", "origin", "-d")
-    upstream_bases += bases()
-    clone.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/gone")
-    assert [*upstream_bases, *bases()] == [base] * 5
+    assert [*upstream_bases, *bases()] == [base] * 4
+
+
+def test_a_remote_whose_head_leads_to_a_branch_that_is_gone_has_no_default_branch(
+    seeded: Bench,
+) -> None:
+    seeded.git("remote", "add", "origin", "/nowhere")
+    seeded.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    seeded.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/gone")
+    with seeded.open() as repository:
+        assert repository.remote_default() is None
+        assert repository.unknown_default
 
 
 def test_what_is_tracked_is_asked_anew_of_another_index(seeded: Bench) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -235,6 +236,17 @@ def finish(
         _kill(process)
         raise
     return Finished(process.returncode, out or b"", err.decode("utf-8", "replace").strip())
+
+
+@contextmanager
+def ending(*processes: subprocess.Popen[bytes]) -> Iterator[None]:
+    """The time of calls that run side by side: if one is given up, none goes on."""
+    try:
+        yield
+    except BaseException:
+        for process in processes:
+            _kill(process)
+        raise
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

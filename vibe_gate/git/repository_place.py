@@ -17,7 +17,7 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import UnsupportedRepository, UsageError
-from vibe_gate.git.program import Finished, Program, finish
+from vibe_gate.git.program import Finished, Program, ending, finish
 
 _QUESTIONS = (
     "--git-dir",
@@ -142,10 +142,9 @@ def find_repository(git: Program, environment: Environment) -> RepositoryPlace:
     format that vibe-gate cannot read. Each with one sentence.
     """
     options = " ".join(_QUESTIONS).split()
-    with (
-        git.start("rev-parse", "--path-format=absolute", *options) as questions,
-        git.start("config", "--list", "-z", "--show-scope") as listing,
-    ):
+    questions = git.start("rev-parse", "--path-format=absolute", *options)
+    listing = git.start("config", "--list", "-z", "--show-scope")
+    with ending(questions, listing):
         finished_questions = finish(questions)
         settings = read_git_settings(listing)
     answers = _parse_answers(git.folder, finished_questions)

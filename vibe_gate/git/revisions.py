@@ -370,7 +370,8 @@ class Revisions:
 
     def _default_branch(self, remote: str) -> tuple[str, str]:
         """Where the remote's HEAD leads, if it is known; else its main or master, for remotes that
-        were added by hand: the ref, and what it is at. ("", "") if none is known.
+        were added by hand: the ref, and what it is at. ("", "") if none is known, as of a HEAD
+        that leads to a branch that is gone: whoever may push a `main` would choose the gate.
         """
         refs = [f"refs/remotes/{remote}/{name}" for name in ("HEAD", *_DEFAULT_BRANCHES)]
         columns = "--format=%(refname) %(objectname) %(symref)"
@@ -381,10 +382,16 @@ class Revisions:
             tip, _, target = tip_and_target.partition(" ")
             if target or ref != refs[0]:  # a HEAD that is no symbolic ref names no branch
                 branches[ref] = (target or ref, tip)
+        if refs[0] not in branches and self._is_symbolic(refs[0]):
+            return "", ""
         for ref in refs:
             if ref in branches:
                 return branches[ref]
         return "", ""
+
+    def _is_symbolic(self, ref: str) -> bool:
+        """Whether the ref leads to another one, which may be missing."""
+        return not self._git.run("symbolic-ref", "--quiet", ref).code
 
     def _has_ref(self, ref: str) -> bool:
         return not self._git.run("show-ref", "--verify", "-q", ref).code
