@@ -41,6 +41,14 @@ def test_a_check_without_files_to_look_at_is_not_applicable(
     assert ask(check, *files, only=("src/**",), **PATH_BOUND[check]).outcome == "not_applicable"
 
 
+def test_a_check_says_whether_paths_or_the_check_itself_leave_all_files_out() -> None:
+    suppressions = added(".vibe-gate/suppressions.toml", b"x\n")
+    by_check = ask("forbidden-pattern", suppressions, pattern="x")
+    by_paths = ask("forbidden-pattern", suppressions, only=("src/**",), pattern="x")
+    assert "leaves out all changed files" in by_check.reason
+    assert by_paths.reason == "No changed file matches the criterion's paths."
+
+
 # no-deleted-files
 
 

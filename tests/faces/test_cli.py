@@ -104,6 +104,19 @@ def test_a_wrong_word_gets_the_nearest_one_suggested(tmp_path, environ, argv, se
     assert "\x1b" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["run", "x", "--base", "HEAD"], "unknown option --base (see"),
+        (["override", "F", "--wrong"], "unknown option --wrong; options are --reason, --expires"),
+        (["install", "claude", "--base", "x"], "unknown option --base; options are --shared, "),
+    ],
+)
+def test_an_option_like_no_other_gets_none_suggested(tmp_path, environ, argv, sentence):
+    result = vibe_gate(*argv, cwd=tmp_path, environ=environ)
+    assert (result.returncode, sentence in result.stderr) == (2, True), result.stderr
+
+
 def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
     result = vibe_gate(
         "review", "--staged", "--commit", "HEAD", "--json", cwd=tmp_path, environ=environ
@@ -303,6 +316,9 @@ def test_a_revision_selects_what_git_diff_would(argv, expected):
         (["--wire", "fax"], "'fax' is not one of live, record, replay"),
         (["--max-cost", "1"], "unknown option --max-cost; did you mean '--max-cost-usd'"),
         (["--no-juge"], "did you mean '--no-judge'"),
+        (["--no-jugde"], "did you mean '--no-judge'"),
+        (["--jason"], "did you mean '--json'"),
+        (["--maxcost", "1"], "did you mean '--max-cost-usd'"),
     ],
 )
 def test_what_contradicts_itself_is_refused_with_a_sentence(argv, sentence):

@@ -26,7 +26,7 @@ from vibe_gate.domain.verdict import (
     SecondLook,
     Vote,
 )
-from vibe_gate.judging.decide import decide_rubrics, open_fails
+from vibe_gate.judging.decide import decide_rubrics, find_rubric_open_fails
 from vibe_gate.judging.defects import (
     STANDING_MEANINGS,
     combine_standings,
@@ -178,7 +178,7 @@ def test_a_remark_needs_no_waiver_and_no_second_look() -> None:
     failed = result_of_votes(WORKS, [vote_of(defect(1), defect(2, stops=False))], 1)
     raw_findings = findings_of(WORKS, failed)
     findings = name_findings(raw_findings, {finding: {"r"} for finding in raw_findings})
-    (fail,) = open_fails(RUBRIC, [failed], findings, Waivers(TODAY))
+    (fail,) = find_rubric_open_fails(RUBRIC, [failed], findings, Waivers(TODAY))
     assert [line.line for line in fail.evidence] == [1]
 
 

@@ -29,7 +29,7 @@ from vibe_gate.domain.verdict import (
     Vote,
 )
 from vibe_gate.judging.brief import QuotedLine
-from vibe_gate.judging.decide import decide_rubrics, open_fails
+from vibe_gate.judging.decide import decide_rubrics, find_rubric_open_fails
 from vibe_gate.judging.defects import group_defects, judge_defect
 from vibe_gate.judging.evidence import quote_in_tree
 from vibe_gate.judging.findings import findings_of, name_findings
@@ -120,7 +120,9 @@ def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(ot
     )
     failed = result(combined)
     named_findings = name_all(findings_of(ASKED, failed))
-    fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], named_findings, NOBODY)
+    fails = find_rubric_open_fails(
+        RUBRIC, [failed, result(vote("pass"), of=SOFT)], named_findings, NOBODY
+    )
     assert bool(fails) is (outcome == "pass"), "a fail that stands for more could not become a pass"
     looked_at = result(change_defects(combined, second_look=refuted.defects[0].second_look))
     assert looked_at.outcome == ("pass" if combined.outranked is UNSET else combined.outranked)
@@ -200,7 +202,7 @@ def test_a_proven_fail_needs_no_second_look_because_it_was_seen_to_happen(status
     tested = change_defects(vote("fail", 1), proof=Proof(status=status))
     failed = result(tested, vote("fail", 5))
     results = [failed, result(vote("pass"), of=SOFT)]
-    fails = open_fails(RUBRIC, results, name_all(findings_of(ASKED, failed)), NOBODY)
+    fails = find_rubric_open_fails(RUBRIC, results, name_all(findings_of(ASKED, failed)), NOBODY)
     assert len(fails) == looks
 
 
@@ -252,7 +254,7 @@ def asked_lines(
         for pair in zip(rubric.criterion, results, strict=True)
         for finding in findings_of(*pair)
     )
-    fails = open_fails(rubric, results, named_findings, waivers)
+    fails = find_rubric_open_fails(rubric, results, named_findings, waivers)
     return [f"{finding.criterion.id}:{finding.evidence[0].line}" for finding in fails]
 
 

@@ -37,6 +37,7 @@ from vibe_gate.errors import FAIL, INCONCLUSIVE
 from vibe_gate.report.next_step import at_a_terminal, next_step, remediable_cause
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
+from vibe_gate.report.verdict_screen import render_screen
 
 AGAIN = "review again; if that does not help, run vibe-gate doctor"
 
@@ -144,6 +145,17 @@ def test_what_broke_is_mended_before_what_was_only_not_asked():
     rubric = summaries.rubric(missing, summaries.open_question("asked", NoKey()), outcome="error")
     summary = summaries.summary(outcome="error", exit_code=INCONCLUSIVE, rubrics=(rubric,))
     assert at_a_terminal(summary).startswith("install ruff")
+
+
+def test_a_pass_that_a_missing_program_left_undecided_names_the_program():
+    missing = summaries.criterion("lint", "error", cause=ProgramMissing(program="ruff"))
+    rubric = summaries.rubric(missing, outcome="pass")
+    passed = replace(summaries.summary(), rubrics=(rubric,), findings=())
+    step = next_step(replace(report_of_cause(), summary=passed))
+    assert step.startswith("nothing has to change; install `ruff`"), step
+    assert "install ruff, or correct" in render_screen(
+        replace(passed, key=""), (), 80
+    ).plain.replace("\n", " ")
 
 
 def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():

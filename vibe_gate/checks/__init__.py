@@ -185,9 +185,19 @@ def run_check(input: CheckInput) -> CheckResult:
         files = input.with_moved_in(written_files, excluded)
     if files or (check.of_run and not input.criterion.paths):
         return check.answer(input, options, files)
-    if input.change.files:
-        return CheckResult("not_applicable", "No changed file matches the criterion's paths.")
-    return CheckResult("not_applicable", "The change has no files.")
+    return CheckResult("not_applicable", _why_no_files(input))
+
+
+def _why_no_files(input: CheckInput) -> str:
+    """Why a check has nothing to look at."""
+    if not input.change.files:
+        return "The change has no files."
+    if not input.selected(()):
+        return "No changed file matches the criterion's paths."
+    return (
+        "The check leaves out all changed files: what its `exclude` names, or the gate's own "
+        "definitions and cases."
+    )
 
 
 SHOWN_LINES = 8

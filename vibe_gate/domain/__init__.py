@@ -12,10 +12,16 @@ def in_ci(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name) for name in CI_VARIABLES)
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str:
-    """The known word that is most like `word`, in whatever case; "" if none is near."""
+def nearest(word: str, candidates: Iterable[str], *, likeness: float = 0.6) -> str:
+    """The known word that is most like `word`, in whatever case; "" if none is near.
+
+    Args:
+        word: What somebody wrote.
+        candidates: The known words.
+        likeness: The least that is near, between 0 and 1 (the same word).
+    """
     by_case = {candidate.lower(): candidate for candidate in candidates}
-    matches = difflib.get_close_matches(word[:64].lower(), by_case, n=1)
+    matches = difflib.get_close_matches(word[:64].lower(), by_case, n=1, cutoff=likeness)
     return by_case[matches[0]] if matches else ""
 
 

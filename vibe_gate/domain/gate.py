@@ -685,13 +685,12 @@ class Waivers(Struct, frozen=True):
         override = self._override(POLICY + fingerprint) if fingerprint else None
         return override.waiver if override else self.approval
 
-    def remarks(self, findings: Sequence[Finding], touched: Iterable[str]) -> list[str]:
-        """Sentences about waivers that have run out although they are wanted, and suppressions that
-        nothing needs.
+    def remarks(self, findings: Sequence[Finding]) -> list[str]:
+        """Sentences about waivers that have run out.
 
-        A suppression is unused where a path of its own was `touched` and nothing was found there.
+        None about suppressions that covered nothing: most checks see added lines alone, so a change
+        does not tell whether the suppressed line is still there.
         """
-        touched_paths = list(touched)
         fingerprints = {finding.fingerprint for finding in findings}
         remarks = []
         for override in self.overrides:
@@ -706,10 +705,6 @@ class Waivers(Struct, frozen=True):
                 remarks.append(
                     f"The suppression of {rule.name} expired on {rule.expires} and has no effect."
                 )
-            elif _is_unused(rule, findings, touched_paths):
-                remarks.append(
-                    f"The suppression of {rule.name} suppressed nothing here: is it needed any more?"
-                )
         return list(dict.fromkeys(remarks))
 
     def _override(self, finding: str) -> Override | None:
@@ -721,13 +716,6 @@ class Waivers(Struct, frozen=True):
 
     def _is_over(self, expires: date | None) -> bool:
         return expires is not None and expires < self.today
-
-
-def _is_unused(rule: Suppression, findings: Sequence[Finding], touched: Sequence[str]) -> bool:
-    """Whether a path that the suppression names was touched, and nothing was found there."""
-    if not any(paths.matches_any_glob(path, rule.paths) for path in touched):
-        return False
-    return not any(rule.covers(finding) for finding in findings)
 
 
 def _waiver_of(rule: Suppression) -> Waiver:

@@ -25,7 +25,7 @@ from vibe_gate.domain.verdict import (
 )
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.decide import OpenFail, open_fails
+from vibe_gate.judging.decide import OpenFail, find_rubric_open_fails
 from vibe_gate.judging.findings import collect_findings, find_named, findings_of
 from vibe_gate.judging.reviewer_address import addressed_findings, find_addressed
 from vibe_gate.judging.vote_counting import pick_worst_result, result_of_votes
@@ -64,7 +64,7 @@ def find_open_fails(counted: CountedAnswers, waivers: Waivers) -> tuple[OpenFail
     """The fails that get a second look."""
     fails: list[OpenFail] = []
     for rubric, results in zip(counted.facts.rubrics, counted.results, strict=True):
-        fails += open_fails(rubric, results, counted.findings, waivers)
+        fails += find_rubric_open_fails(rubric, results, counted.findings, waivers)
     return tuple(fails)
 
 

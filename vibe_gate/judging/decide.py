@@ -53,7 +53,7 @@ class OpenFail(Struct, frozen=True):
         return DefectGroup(self.defects).evidence
 
 
-def open_fails(
+def find_rubric_open_fails(
     rubric: Rubric,
     results: Sequence[CriterionResult],
     findings: Sequence[NamedFinding],

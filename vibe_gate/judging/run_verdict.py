@@ -99,7 +99,7 @@ def verdict_of(
         waivers=(*outcomes.effective_waivers, *filter(None, [approval])),
         intact=answers.intact and not changed_paths,
         needs_approval=approval is None and answered.impact.needs_approval,
-        expired=tuple(waivers.remarks(shown_findings, [file.path for file in facts.change.files])),
+        expired=tuple(waivers.remarks(shown_findings)),
         notes=(
             *answers.notes,
             *checks.notes,

@@ -87,15 +87,18 @@ def _after_pass(summary: Summary) -> str:
     if warnings:
         return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
     questions = summary.unasked
-    if not questions and not summary.is_examined:
-        return "nothing to do. If these files should be reviewed, name them in `paths` of a rubric or a `[[scope]]`"
-    if not questions:
-        return "nothing to do"
-    cause = questions[0].cause
-    if not isinstance(cause, CannotAsk):
+    cause = questions[0].cause if questions else None
+    if isinstance(cause, CannotAsk):
+        step = sentences.way_to_ask(cause).replace("ANTHROPIC_API_KEY", "`ANTHROPIC_API_KEY`")
+        return f"{step} and review again to ask {counted(len(questions), 'judge question')}"
+    program = missing_program(summary)
+    if program is not None:
+        return f"nothing has to change; {remedy_in_job(program)}"
+    if questions:
         return "nothing to do; judge questions are switched off"
-    step = sentences.way_to_ask(cause).replace("ANTHROPIC_API_KEY", "`ANTHROPIC_API_KEY`")
-    return f"{step} and review again to ask {counted(len(questions), 'judge question')}"
+    if not summary.is_examined:
+        return "nothing to do. If these files should be reviewed, name them in `paths` of a rubric or a `[[scope]]`"
+    return "nothing to do"
 
 
 def _repair(report: Report) -> str:
@@ -257,6 +260,16 @@ def _gravity(cause: Cause) -> int:
         if isinstance(cause, kind):
             return position
     return len(_GRAVEST_FIRST)
+
+
+def missing_program(summary: Summary) -> ProgramMissing | None:
+    """The first cause of an undecided criterion that is a missing program: a pass, too, may have
+    one, of a criterion that need not pass.
+    """
+    for cause in _gravest_first(summary):
+        if isinstance(cause, ProgramMissing):
+            return cause
+    return None
 
 
 def remediable_cause(summary: Summary) -> Cause | None:

@@ -253,7 +253,15 @@ def _step_after_pass(summary: Summary, reader: ScreenReader) -> str:
             )
     if summary.key.startswith("tree-") and summary.run_id and summary.workflow == "review":
         return "git commit"
-    if queries.asks_judges(summary) and not unasked:
+    return _step_without_need(summary)
+
+
+def _step_without_need(summary: Summary) -> str:
+    """What can be done after a pass that asks for nothing."""
+    program = next_step.missing_program(summary)
+    if program is not None:
+        return next_step.remedy_at_terminal(program)
+    if queries.asks_judges(summary) and not summary.unasked:
         return "nothing to do; the votes are in the bundle"
     return "nothing to do"
 

@@ -21,6 +21,11 @@ from vibe_gate.faces.cli.output import wrapped
 MAX_OPTIONS = 8
 """Options that the complaint about an unknown one lists."""
 
+LIKENESS = 0.7
+"""The least that two words have in common for one to be suggested for the other: options are alike
+by their dashes alone.
+"""
+
 HELP_COLUMNS = 80
 """The widest line of a `--help` text."""
 
@@ -141,7 +146,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """`; did you mean 'X'?` for the most similar of the words, "" if none is."""
-    near = nearest(word, words)
+    near = nearest(word, words, likeness=LIKENESS)
     return f"; did you mean '{near}'?" if near else ""
 
 
