@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.action.inputs import Inputs, inputs_of
+from vibe_gate.faces.action.inputs import Inputs, inputs_of, right_inputs
 
 
 def input_variables(**inputs: str) -> dict[str, str]:
@@ -82,6 +82,12 @@ def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(UsageError) as caught:
         inputs_of(input_variables(MODE="x", ARTIFACT="y", POST="z"))
     assert len(str(caught.value).splitlines()) == 3
+
+
+def test_in_place_of_a_wrong_way_to_post_stands_the_check_run_alone():
+    inputs = right_inputs(input_variables(MODE="x", POST="comments"))
+    assert inputs == Inputs(post="check-run")
+    assert right_inputs(input_variables(MODE="x")).post == "lines"
 
 
 def test_a_traceback_shows_no_secret():

@@ -230,6 +230,8 @@ def explode(cause):
         os.kill(os.getpid(), signal.SIGINT)
     if cause == "terminate":
         os.kill(os.getpid(), signal.SIGTERM)
+    if cause == "secret":
+        raise RuntimeError(f"bad \x1b[31m{os.environ['MY_API_TOKEN']}")
     raise KeyError("a bug with \x1b[31m in it")
 
 
@@ -265,6 +267,16 @@ def test_a_bug_is_one_line_and_in_ci_its_report_stands_above(exploding, capsys, 
     assert report.splitlines()[0].startswith("command: vibe-gate")
     assert "KeyError" in report.splitlines()[-1]
     assert sentence.endswith("stand above; look at them before you send them.")
+
+
+def test_what_a_bug_says_in_ci_has_no_secret_and_no_escape(exploding, capsys, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("MY_API_TOKEN", "correct-horse-battery")
+    exploding("secret")
+    err = capsys.readouterr().err
+    assert err.count("RuntimeError: bad ") == 2  # in the report, and in the sentence beside it
+    assert "correct-horse" not in err
+    assert "\x1b" not in err
 
 
 def request(*argv: str, **environ: str):

@@ -11,7 +11,9 @@ from vibe_gate.domain.environment import read_environment
 from vibe_gate.faces.cli.crash_report import (
     MAX_ARGUMENT,
     MAX_MESSAGE,
+    MAX_SUMMARY,
     make_crash_report,
+    summarize_error,
     write_crash_report,
 )
 from vibe_gate.version import __version__
@@ -53,6 +55,39 @@ def test_secrets_and_long_texts_are_left_out() -> None:
     assert "correct-horse-battery" not in text
     assert "x" * MAX_ARGUMENT not in text
     assert "y" * MAX_MESSAGE not in text
+
+
+SECRET = "correct-horse-battery"
+HALF = SECRET[:8]
+"""Too little of it to be found again."""
+
+
+def test_a_secret_that_a_limit_cuts_in_two_is_found_before() -> None:
+    environment = read_environment({"MY_API_TOKEN": SECRET})
+    argument = "x" * (MAX_ARGUMENT - len(HALF)) + SECRET
+    message_start = "x" * (MAX_MESSAGE - len("ValueError: ") - len(HALF))
+    report = make_crash_report(crash(message_start + SECRET), [argument], environment)
+    assert HALF not in report
+    summary_start = "x" * (MAX_SUMMARY - len("ValueError: ") - len(HALF))
+    assert HALF not in summarize_error(crash(summary_start + SECRET), environment)
+
+
+def test_the_sentence_beside_it_has_one_line_and_no_secret() -> None:
+    environment = read_environment({"MY_API_TOKEN": SECRET})
+    sentence = summarize_error(crash(f"bad {SECRET}\nmore"), environment)
+    assert sentence.startswith("ValueError: bad ")
+    assert SECRET not in sentence
+    assert "more" not in sentence
+
+
+def test_hidden_characters_are_written_out() -> None:
+    hidden = "\x1b]0;title\x07 e\u202ev"
+    environment = read_environment({})
+    escapes = "\\x1b]0;title\\x07 e\\u202ev"
+    report = make_crash_report(crash(f"bad\n::notice::{hidden}"), [hidden], environment)
+    assert report.splitlines()[-1] == f"ValueError: bad\\n::notice::{escapes}"
+    assert report.splitlines()[0] == f"command: vibe-gate '{escapes}'"
+    assert summarize_error(crash(hidden), environment) == f"ValueError: {escapes}"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from vibe_gate.errors import (
     UnsupportedRepository,
     UsageError,
 )
+from vibe_gate.git.revisions import MAX_SHOWN
 
 
 def test_the_repository_is_found_from_any_subfolder(seeded: Bench) -> None:
@@ -155,6 +156,16 @@ def test_the_whole_revision_grammar_and_what_is_no_commit(seeded: Bench) -> None
             with pytest.raises(RevisionError) as caught:
                 repository.resolve(revision)
             assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("beginning", ["", "-", "\x1b"])
+def test_a_long_revision_that_names_nothing_is_told_by_its_beginning(
+    seeded: Bench, beginning: str
+) -> None:
+    with seeded.open() as repository, pytest.raises(RevisionError) as caught:
+        repository.resolve(beginning + "a" * 100_000)
+    assert "a…" in str(caught.value)
+    assert len(str(caught.value)) < 2 * MAX_SHOWN
 
 
 def test_a_root_commit_is_a_change_from_nothing(seeded: Bench) -> None:

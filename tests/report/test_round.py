@@ -543,6 +543,7 @@ SUPPRESSION = summaries.waiver("@ada", "meant", local=False)
     ("fields", "waiver", "grounds", "is_overridden"),
     [
         ({"message": f"{SENTENCE} | bad"}, "", "", False),  # a judge can begin with the same words
+        ({"waiver": SENTENCE}, SENTENCE, "", True),  # whose act it was is not said
         (
             {"waiver": SENTENCE, "allowed_by": OVERRIDE},
             SENTENCE,

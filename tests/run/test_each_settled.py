@@ -71,6 +71,8 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
         (judged_summary("fail", code=1), True),
         (summary(findings=(waived(finding(), OVERRIDE),)), False),
         (summary(findings=(waived(finding(), SUPPRESSION),)), True),
+        (summary(findings=(finding(level="notice", waiver=SUPPRESSION.sentence),)), False),
+        (summary(findings=(finding(criterion="policy", level="notice"),)), False),
         (summary(trusted=Trusted(revision="1" * 40, bootstrap=True)), False),
     ],
 )

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change
-from vibe_gate.domain.escape import expression
+from vibe_gate.domain.escape import expression, shorten_text
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
 from vibe_gate.git.commit_content import (
@@ -46,6 +46,9 @@ _MAX_RECENT = 2_000
 _MAX_RECENT_BYTES = 16 << 10
 """Of one of them: a message has no limit of its own."""
 
+MAX_SHOWN = 200
+"""Characters of a revision in a sentence about it: it may be whatever was pasted."""
+
 MAX_REFLOG = 5_000
 """Entries of all reflogs that are read."""
 
@@ -62,6 +65,11 @@ it ends.
 
 _BLAMED = expression(rb"(?m)^([0-9a-f]{40}) \d+ (\d+)(?: \d+)?$")
 """A row of `git blame --porcelain`; the lines themselves begin with a tab."""
+
+
+def _quote_revision(revision: str) -> str:
+    """The revision, or the beginning of a long one, as text that is safe anywhere."""
+    return paths.quote(shorten_text(revision, MAX_SHOWN))
 
 
 class ReflogEntry(Struct, frozen=True):
@@ -105,7 +113,7 @@ class Revisions:
         """
         revision = revision or "HEAD"
         if revision.startswith("-") or "\0" in revision:
-            raise RevisionError(f"{paths.quote(revision)} is not a revision.", revision)
+            raise RevisionError(f"{_quote_revision(revision)} is not a revision.", revision)
         if revision == "HEAD":
             if head := self.head():
                 return head
@@ -123,7 +131,8 @@ class Revisions:
         commit = self._peeled(answer.line, "commit")
         if not commit:
             raise RevisionError(
-                f"{paths.quote(revision)} names no commit: give a commit, branch or tag.", revision
+                f"{_quote_revision(revision)} names no commit: give a commit, branch or tag.",
+                revision,
             )
         return commit
 
@@ -220,7 +229,7 @@ class Revisions:
         RevisionError, naming `revisions`, where there is none, or where a shallow clone hides it.
         """
         answer = self._git.run("merge-base", "--all", base, head)
-        name = paths.quote(revisions)
+        name = _quote_revision(revisions)
         if answer.code:
             advice = ""
             if self._place.shallow:
@@ -403,7 +412,7 @@ class Revisions:
         if len(refs) > 1:
             meanings = " and ".join(refs)
         return (
-            f"{paths.quote(name)} is ambiguous, it names {paths.quote(meanings)}: "
+            f"{_quote_revision(name)} is ambiguous, it names {paths.quote(meanings)}: "
             "give the full name of the one you mean."
         )
 
@@ -412,7 +421,7 @@ class Revisions:
         return self._git.run("for-each-ref", "--format=%(refname:short)").line.split("\n")
 
     def _describe_missing(self, revision: str) -> str:
-        name = paths.quote(revision)
+        name = _quote_revision(revision)
         if os.path.lexists(revision) or os.path.lexists(self._place.root / revision):
             return f"{name} is a file or folder; give a commit, branch or range (all its changes)."
         head = self.head() if revision in _BEFORE_HEAD else ""

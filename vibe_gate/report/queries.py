@@ -269,8 +269,12 @@ def waiver_text(finding: Finding) -> str:
 def is_overridden(finding: Finding) -> bool:
     """Whether somebody's override lets the finding pass, rather than what the repository
     suppresses.
+
+    What does not say whose act it was counts as an override, which holds less.
     """
-    return finding.allowed_by is not UNSET and finding.allowed_by.kind == "overridden"
+    if finding.allowed_by is UNSET:
+        return bool(waiver_text(finding)) or finding.lets_policy_pass
+    return finding.allowed_by.kind == "overridden"
 
 
 def overriding_accounts(summary: Summary) -> list[str]:

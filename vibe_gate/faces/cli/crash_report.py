@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from vibe_gate.domain.environment import Environment
+from vibe_gate.domain.escape import safe
 from vibe_gate.secrets import Redactor
 from vibe_gate.version import __version__
 
@@ -27,7 +28,10 @@ PACKAGES = (
 """Distributions whose versions are told."""
 
 MAX_MESSAGE = 300
-"""Characters of an exception's message: it may quote what was read."""
+"""Characters of an exception's type and message: it may quote what was read."""
+
+MAX_SUMMARY = 200
+"""Characters of the sentence that says which exception it was."""
 
 MAX_ARGUMENT = 200
 """Characters of one argument: a prompt may be long."""
@@ -35,7 +39,14 @@ MAX_ARGUMENT = 200
 
 def make_crash_report(error: BaseException, argv: Sequence[str], environment: Environment) -> str:
     """The report of an unexpected exception, redacted. `argv`: without the program's name."""
-    return Redactor(environment.variables).text(_crash_text(error, argv))
+    redactor = Redactor(environment.variables)
+    return redactor.text(_crash_text(error, argv, redactor))
+
+
+def summarize_error(error: BaseException, environment: Environment) -> str:
+    """Its type and the beginning of its message's first line, redacted."""
+    text = Redactor(environment.variables).text(_error_text(error))
+    return safe(text.splitlines()[0][:MAX_SUMMARY])
 
 
 def write_crash_report(report: str, environment: Environment) -> Path | None:
@@ -74,9 +85,9 @@ def cache_folder(environment: Environment) -> Path | None:
     return None
 
 
-def _crash_text(error: BaseException, argv: Sequence[str]) -> str:
-    """The report, not redacted yet."""
-    arguments = [argument[:MAX_ARGUMENT] for argument in argv]
+def _crash_text(error: BaseException, argv: Sequence[str], redactor: Redactor) -> str:
+    """The report; what is cut in it is redacted before, for half a secret is not found."""
+    arguments = [safe(redactor.text(argument)[:MAX_ARGUMENT]) for argument in argv]
     lines = [
         f"command: {shlex.join(['vibe-gate', *arguments])}",
         f"vibe-gate {__version__}",
@@ -85,23 +96,27 @@ def _crash_text(error: BaseException, argv: Sequence[str]) -> str:
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
             lines.append(f"{package} {metadata.version(package)}")
-    lines += ["", *_traceback_lines(error)]
+    lines += ["", *_traceback_lines(error, redactor)]
     return "\n".join(lines) + "\n"
 
 
-def _traceback_lines(error: BaseException) -> list[str]:
+def _error_text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _traceback_lines(error: BaseException, redactor: Redactor) -> list[str]:
     """The chain of exceptions, the first first: where each was raised, its type, the beginning of
     its message.
     """
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error:
-        lines += [*_traceback_lines(cause), "", "which led to:", ""]
+        lines += [*_traceback_lines(cause, redactor), "", "which led to:", ""]
     for frame in traceback.extract_tb(error.__traceback__):
-        lines.append(f"{_shown_file(frame.filename)}:{frame.lineno} in {frame.name}")
+        lines.append(safe(f"{_shown_file(frame.filename)}:{frame.lineno} in {frame.name}"))
         if frame.line:
-            lines.append(f"    {frame.line}")
-    lines.append(f"{type(error).__name__}: {str(error)[:MAX_MESSAGE]}")
+            lines.append(safe(f"    {frame.line}"))
+    lines.append(safe(redactor.text(_error_text(error))[:MAX_MESSAGE]))
     return lines
 
 

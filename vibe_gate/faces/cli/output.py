@@ -219,11 +219,11 @@ def bug(error: Exception) -> str:
         return "out of memory; nothing was decided."
     last = traceback.extract_tb(error.__traceback__)[-1]
     line = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
-    summary = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    sentence = f"this is a bug, please report it: {summary} ({line})."
     from vibe_gate.faces.cli import crash_report  # the redactor, for bugs alone
 
     environment = read_process_environment()
+    summary = crash_report.summarize_error(error, environment)
+    sentence = f"this is a bug, please report it: {summary} ({line})."
     report = crash_report.make_crash_report(error, sys.argv[1:], environment)
     path = None if environment.in_ci else crash_report.write_crash_report(report, environment)
     if path is None:
