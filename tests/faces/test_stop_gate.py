@@ -633,7 +633,7 @@ def test_a_worktree_that_is_gone_is_reviewed_no_more(session, tmp_path):
 @pytest.mark.parametrize("name", ["/x\0y/b.py", "\ud800/b.py"], ids=["NUL", "surrogate"])
 def test_a_call_with_a_name_that_is_no_path_is_taken_for_one_that_may_write_any(session, name):
     (session.root / "b.py").write_text(SECRET)
-    call = {"tool_name": "Write", "tool_input": {"file_path": name}, "duration_ms": 900}
+    call = {"tool_name": "Write", "tool_input": {"file_path": name}, "duration_ms": 60_000}
     session.hook("capture", {"hook_event_name": "PostToolUse", **call})
     assert "b.py:1: failure" in session.stop().reason
 

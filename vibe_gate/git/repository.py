@@ -449,7 +449,7 @@ def _version_of(index: Path) -> tuple[int, ...]:
         status = index.stat()
     except OSError:
         return ()
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
 def _tracked(git: Program, folder: str) -> frozenset[str]:
