@@ -178,6 +178,7 @@ def test_a_second_clone_asks_nothing_that_the_first_was_answered(team: Team) -> 
     assert (review.summary.cache.hits, review.summary.cache.misses) == (2, 0)
 
 
+@pytest.mark.slow
 def test_each_counts_the_runs_that_another_machine_has_made_of_the_same_question(
     team: Team,
 ) -> None:

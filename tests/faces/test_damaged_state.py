@@ -40,6 +40,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_command_ends_as_it_would_with_a_new_one_and_says_it_once(repository, subtests):
     def run_command(command: str) -> tuple[int, str]:
         result = repository.run("vibe-gate", *command.split())

@@ -74,6 +74,7 @@ def test_the_document_shows_the_lines_of_a_finding_without_the_secret_in_them(re
     assert token not in result.stdout
 
 
+@pytest.mark.slow
 def test_a_page_without_a_file_is_no_part_of_the_next_review_and_one_in_the_tree_is_told_once(
     clean, environ
 ):

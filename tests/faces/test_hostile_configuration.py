@@ -236,6 +236,7 @@ def outputs_of(repo: Repo, home: Path) -> dict[str, tuple[int, str]]:
     return outputs
 
 
+@pytest.mark.slow
 def test_no_setting_of_the_user_changes_what_is_said(repo: Repo, tmp_path: Path) -> None:
     homes = [tmp_path / name for name in ("clean", "hostile")]
     for home, text in zip(homes, ("", CONFIGURATION), strict=True):

@@ -196,6 +196,7 @@ def test_no_place(vibe, vibe_repo):
 """
 
 
+@pytest.mark.slow
 def test_an_agent_that_had_no_time_or_no_place_fails_with_what_to_do(suite):
     suite.makepyfile(test_suite=SHORT)
     output = run_in_pipe(suite, LIVE)

@@ -381,6 +381,7 @@ async def test_chain(vibe, vibe_repo):
 """
 
 
+@pytest.mark.slow
 def test_a_chain_of_runs_is_judged_and_a_workflow_made_in_python_is_run(
     project, monkeypatch, quick
 ):

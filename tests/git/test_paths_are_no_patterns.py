@@ -74,6 +74,7 @@ def assert_each_is_itself(
         assert [at.commit for at in repository.history_of(third, path)] == [second, first], path
 
 
+@pytest.mark.slow
 def test_every_question_about_a_file_is_about_it_alone(
     three_commits: Bench, tmp_path: Path
 ) -> None:

@@ -207,6 +207,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("span", "titles"),
     [

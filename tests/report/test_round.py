@@ -400,6 +400,7 @@ SEEN = {"fingerprint": "1" * 16, "criterion": "x", "path": "a", "line": 1, "leve
         "since": A, "fixed": ""}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

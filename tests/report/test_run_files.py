@@ -124,6 +124,7 @@ def test_what_did_not_fit_is_named_and_counted(blocks, sentence):
     assert len(text) <= 900
 
 
+@pytest.mark.slow
 def test_every_part_of_a_comment_has_a_name_that_says_what_it_is():
     body = render_comment(wide(3_000))
     for subject in re.findall(r"\*\*([^*]+)\*\* did not fit", body):

@@ -116,6 +116,7 @@ def test_an_agent_that_ended_well_has_no_error(repo, monkeypatch):
     assert read_bundle(result.bundle_dir.parents[2]).raise_for_status().status == "done"
 
 
+@pytest.mark.slow
 def test_a_bundle_that_was_not_sealed_has_no_end(repo):
     assert repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive").code == 3
     (path,) = repo.path.glob(".vibe-artifacts/*/*/run.json")

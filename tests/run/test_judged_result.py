@@ -91,6 +91,7 @@ def test_a_fail_is_a_value_with_its_findings(repo, monkeypatch):
     assert [finding.path for finding in summary.findings] == ["src/load.py"]
 
 
+@pytest.mark.slow
 def test_an_agent_fills_the_model_that_is_given(repo, fixed, monkeypatch):
     with answering(Turn(ToolUse("StructuredOutput", {"passed": True, "score": 3}))) as model:
         for name, value in model.environ.items():

@@ -86,6 +86,7 @@ def test_a_model_is_asked_in_place_of_the_agents_own_and_the_result_takes_remark
         run_agent(FIXER, "Go.", model="-x")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_two_agents_are_gathered_and_a_result_is_handed_over(repo, monkeypatch):
     async def main() -> list[RunResult]:

@@ -147,6 +147,7 @@ def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.every_python
 @pytest.mark.usefixtures("real_cli")
 def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):

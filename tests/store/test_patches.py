@@ -102,6 +102,7 @@ def test_a_gzip_that_was_altered_is_named(run: RunRecorder, tmp_path: Path, data
     assert problem.place.endswith("/change.patch.gz")
 
 
+@pytest.mark.slow
 def test_a_gzip_whose_text_is_larger_than_any_that_is_packed_is_read_no_further(
     run: RunRecorder, tmp_path: Path
 ) -> None:

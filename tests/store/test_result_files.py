@@ -192,6 +192,7 @@ def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> Non
     assert latin is not None and latin.text() == "caf\ufffds\n"
 
 
+@pytest.mark.slow
 def test_little_of_a_content_is_in_memory_while_it_is_streamed(store: Store) -> None:
     lines = b"".join(b"%d\n" % number for number in range(1_200_000))
     (file,) = turn_with(store, None, lines).files.changed()

@@ -20,6 +20,7 @@ GOLDEN = ROOT / "tests/golden"
 NAMES = sorted(path.name.removesuffix(SUFFIX) for path in FOLDER.glob(f"*{SUFFIX}"))
 
 
+@pytest.mark.slow
 def test_the_published_schemas_are_those_of_the_types(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
