@@ -295,7 +295,7 @@ def _log(job: Job, posted: Posted, notes: tuple[str, ...]) -> None:
     reason = " · ".join(filter(None, [unblocked, *deciding_facts(posted.report)]))
     screen = verdict_screen.render_screen(
         summary, notes, LOG_WIDTH, then=next_command, decision=reason
-    ).plain.replace("not asked: --no-judge", 'not asked: judge: "false"')
+    ).plain
     addresses = [url for url in (posted.comment_url, posted.check_run_url) if url]
     places = [f"  posted  {url}" for url in addresses]
     job.runner.say("\n".join(["", screen, *places, ""]))
