@@ -19,6 +19,7 @@ from wire import answering
 
 from vibe_gate.faces.agent_hook import spool
 from vibe_gate.faces.agent_hook.hooked_agents import AGENTS
+from vibe_gate.faces.agent_hook.session_writes import writes_by_calls
 
 pytestmark = pytest.mark.slow
 
@@ -633,9 +634,16 @@ def test_a_worktree_that_is_gone_is_reviewed_no_more(session, tmp_path):
 @pytest.mark.parametrize("name", ["/x\0y/b.py", "\ud800/b.py"], ids=["NUL", "surrogate"])
 def test_a_call_with_a_name_that_is_no_path_is_taken_for_one_that_may_write_any(session, name):
     (session.root / "b.py").write_text(SECRET)
-    call = {"tool_name": "Write", "tool_input": {"file_path": name}, "duration_ms": 60_000}
+    call = {"tool_name": "Write", "tool_input": {"file_path": name}, "duration_ms": 900}
     session.hook("capture", {"hook_event_name": "PostToolUse", **call})
     assert "b.py:1: failure" in session.stop().reason
+
+
+def test_what_changed_in_the_millisecond_in_which_a_command_ended_is_the_sessions(tmp_path):
+    (tmp_path / "b.py").touch()
+    os.utime(tmp_path / "b.py", ns=(5_000_400_000, 5_000_400_000))
+    command = {"ts": 5_000, "paths": [], "ms": 10}
+    assert writes_by_calls([command], tmp_path, now=6.0).has("b.py")
 
 
 def test_the_first_gate_of_a_repository_does_not_decide_about_the_turn_that_wrote_it(session):

@@ -13,6 +13,9 @@ from msgspec import Struct
 LATENCY_S = 2.0
 """A call's line is written by a process that starts after the call, on a busy machine so late."""
 
+_TICK_S = 0.001
+"""The moment of a line is cut to whole milliseconds."""
+
 
 class SessionWrites(Struct, frozen=True):
     """What a session wrote in one working tree."""
@@ -65,7 +68,7 @@ def writes_by_calls(calls: Iterable[Mapping[str, object]], root: Path, now: floa
         if isinstance(names, list) and names:
             paths.update(os.path.realpath(name) for name in names if isinstance(name, str))
             continue
-        last_moment = now if call.get("goes_on") is True else ended_at
+        last_moment = now if call.get("goes_on") is True else ended_at + _TICK_S
         spans.append((_first_moment(call, ended_at, prompt_at), last_moment))
     return SessionWrites(os.path.realpath(root), frozenset(paths), tuple(spans))
 
